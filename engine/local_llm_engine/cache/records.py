@@ -1,0 +1,46 @@
+"""The call records of the last requests, and the one log line that each leaves."""
+
+from collections import deque
+import logging
+
+from ..types import CallRecord
+
+_LOGGER = logging.getLogger(__name__)
+
+KEPT_RECORDS = 100
+
+
+class CallLog:
+    """A ring of the last call records. Written by the engine's thread, read by any."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._records: deque[CallRecord] = deque(maxlen=KEPT_RECORDS)
+
+    def add(self, record: CallRecord) -> None:
+        """Keep a record and log it: counts, seconds and names, never text."""
+        self._records.append(record)
+        usage = record.usage
+        _LOGGER.info(
+            "Finished %s request of %s: %s (%s); prompt %d tokens, reused %d from %s, re-read %d, answer %d;"
+            " parted at token %s in %s; queued %.3f s, prefill %.3f s, first token after %.3f s, decode %.3f s",
+            record.purpose,
+            record.session or "unnamed session",
+            record.finish,
+            record.outcome,
+            usage.prompt_tokens,
+            usage.reused_tokens,
+            record.resumed_from,
+            usage.reread_tokens,
+            usage.completion_tokens,
+            record.divergence_token,
+            record.divergence_segment,
+            usage.queue_seconds,
+            usage.prefill_seconds,
+            usage.time_to_first_token_seconds,
+            usage.decode_seconds,
+        )
+
+    def latest(self) -> tuple[CallRecord, ...]:
+        """The kept records, oldest first."""
+        return tuple(self._records)

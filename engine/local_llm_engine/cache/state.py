@@ -1,0 +1,138 @@
+"""The state of one sequence: KV of attention layers, recurrent state of Gated DeltaNet layers.
+
+Knows the layouts and how to copy them; knows nothing of models or of which prompts are worth keeping.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class KVState:
+    """Keys and values of one attention layer, in a buffer that never moves.
+
+    `keys`, `values`: [HKV, capacity, D]. Rows at and past the sequence's length are garbage. On a CPU
+    an untouched row costs address space only, so the buffer spans the whole context from the start.
+    """
+
+    def __init__(self, *, num_heads: int, head_dim: int, capacity: int, dtype: torch.dtype, device: torch.device) -> None:
+        """Reserve room for `capacity` tokens."""
+        self.keys = torch.empty(num_heads, capacity, head_dim, dtype=dtype, device=device)
+        self.values = torch.empty_like(self.keys)
+
+    def append(self, position: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Write rows [HKV, T, D] at `position`; return views [HKV, position + T, D] of all rows so far."""
+        end = position + keys.shape[1]
+        self.keys[:, position:end] = keys
+        self.values[:, position:end] = values
+        return self.keys[:, :end], self.values[:, :end]
+
+
+class DeltaState:
+    """The recurrent state of one Gated DeltaNet layer.
+
+    `conv`: the last kernel - 1 inputs of the causal convolution, [C, kernel - 1], in the model's dtype.
+    `delta`: the delta rule's memory, [HV, K, V], float32. Both zero before the first token.
+    """
+
+    def __init__(
+        self,
+        *,
+        num_channels: int,
+        kernel_size: int,
+        num_heads: int,
+        key_dim: int,
+        value_dim: int,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        """Start empty."""
+        self.conv = torch.zeros(num_channels, kernel_size - 1, dtype=dtype, device=device)
+        self.delta = torch.zeros(num_heads, key_dim, value_dim, dtype=torch.float32, device=device)
+
+
+type LayerState = KVState | DeltaState
+
+
+class KVRun(NamedTuple):
+    """The KV of consecutive tokens in RAM, one pair [HKV, n, D] for each attention layer."""
+
+    keys: tuple[Tensor, ...]
+    values: tuple[Tensor, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all tensors."""
+        return sum(tensor.nbytes for tensor in (*self.keys, *self.values))
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The recurrent state of every DeltaNet layer after exactly `length` tokens, in RAM; never written again."""
+
+    length: int
+    conv: tuple[Tensor, ...]
+    delta: tuple[Tensor, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all tensors."""
+        return sum(tensor.nbytes for tensor in (*self.conv, *self.delta))
+
+
+class SequenceState:
+    """The device-resident state of one live sequence after `length` tokens.
+
+    The model advances it in place; `checkpoint`, `restore`, `read_kv` and `write_kv` carry it to RAM
+    and back, bit for bit.
+    """
+
+    def __init__(self, layers: Sequence[LayerState], capacity: int) -> None:
+        """Own one state a layer, in the order of the layers."""
+        self.layers = tuple(layers)
+        self.capacity = capacity
+        self.length = 0
+        self._kv = tuple(layer for layer in self.layers if isinstance(layer, KVState))
+        self._delta = tuple(layer for layer in self.layers if isinstance(layer, DeltaState))
+
+    def reset(self) -> None:
+        """Forget everything: the state before the first token."""
+        for layer in self._delta:
+            layer.conv.zero_()
+            layer.delta.zero_()
+        self.length = 0
+
+    def checkpoint(self) -> Checkpoint:
+        """Copy the recurrent state to RAM."""
+        return Checkpoint(
+            length=self.length,
+            conv=tuple(_copy_to_ram(layer.conv) for layer in self._delta),
+            delta=tuple(_copy_to_ram(layer.delta) for layer in self._delta),
+        )
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go on from `checkpoint`; the KV of its first `length` tokens must be in place."""
+        for layer, conv, delta in zip(self._delta, checkpoint.conv, checkpoint.delta, strict=True):
+            layer.conv.copy_(conv)
+            layer.delta.copy_(delta)
+        self.length = checkpoint.length
+
+    def read_kv(self, start: int, end: int) -> KVRun:
+        """Copy the KV of tokens start .. end - 1 to RAM."""
+        return KVRun(
+            keys=tuple(_copy_to_ram(layer.keys[:, start:end]) for layer in self._kv),
+            values=tuple(_copy_to_ram(layer.values[:, start:end]) for layer in self._kv),
+        )
+
+    def write_kv(self, start: int, run: KVRun) -> None:
+        """Put a run's KV at token `start`."""
+        for layer, keys, values in zip(self._kv, run.keys, run.values, strict=True):
+            layer.append(start, keys, values)
+
+
+def _copy_to_ram(tensor: Tensor) -> Tensor:
+    """A contiguous copy on the CPU that shares nothing with `tensor`."""
+    return tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)

@@ -1,0 +1,1 @@
+"""From messages to token ids with breakpoints, and from token ids back to deltas; no torch here."""

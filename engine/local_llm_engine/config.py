@@ -1,0 +1,55 @@
+"""The engine's own configuration, checked when it is made."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from .errors import ConfigError
+
+type Device = Literal["cpu", "cuda"]
+type Dtype = Literal["auto", "bfloat16", "float32"]
+
+MINIMUM_CONTEXT_LENGTH = 64
+GIB = 1024**3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineConfig:
+    """How a model is run.
+
+    `dtype` "auto" takes what the device computes fastest. `context_length` is in tokens, prompt and
+    answer together; None takes the smaller of 16,384 and what the model was made for.
+    `prompt_cache_bytes` bounds what finished prompts may keep in RAM; 0 keeps none.
+    `prefill_chunk_tokens` is the longest stretch read in one step: a spoken question waits for at
+    most one. `num_threads` None leaves torch's own choice.
+
+    Raises:
+        ConfigError: a field is out of its range; the message names field, value and range.
+    """
+
+    device: Device = "cpu"
+    dtype: Dtype = "auto"
+    context_length: int | None = None
+    prompt_cache_bytes: int = 8 * GIB
+    prefill_chunk_tokens: int = 256
+    num_threads: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check every field against its range."""
+        _require_choice("device", self.device, get_args(Device.__value__))
+        _require_choice("dtype", self.dtype, get_args(Dtype.__value__))
+        if self.context_length is not None:
+            _require_at_least("context_length", self.context_length, MINIMUM_CONTEXT_LENGTH)
+        _require_at_least("prompt_cache_bytes", self.prompt_cache_bytes, 0)
+        _require_at_least("prefill_chunk_tokens", self.prefill_chunk_tokens, 1)
+        if self.num_threads is not None:
+            _require_at_least("num_threads", self.num_threads, 1)
+
+
+def _require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ConfigError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+
+
+def _require_at_least(name: str, value: object, low: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < low:
+        raise ConfigError(f"{name} must be a whole number of at least {low}, not {value!r}")

@@ -1,0 +1,1 @@
+"""The architectures: configuration and arithmetic of each, read top to bottom."""

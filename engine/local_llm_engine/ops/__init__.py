@@ -1,0 +1,1 @@
+"""The arithmetic: a plain reference and a fast form of each operation, with one signature."""

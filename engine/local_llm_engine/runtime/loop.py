@@ -1,0 +1,127 @@
+"""The thread that owns torch: takes commands, steps sequences, ends every one exactly once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+import logging
+import queue
+import threading
+
+from ..errors import EngineClosedError, EngineError, GenerationError
+from .runner import Runner
+from .scheduler import Scheduler
+from .sequence import FailEvent, Phase, Sequence
+
+_LOGGER = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Submit:
+    sequence: Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class _Cancel:
+    sequence: Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class _Close:
+    pass
+
+
+type _Command = _Submit | _Cancel | _Close
+
+
+class EngineLoop:
+    """Runs a runner on a thread of its own; every method may be called from any thread."""
+
+    def __init__(self, load: Callable[[], Runner]) -> None:
+        """Start the thread, load the runner on it and wait until it stands.
+
+        Raises whatever `load` raises; the thread has ended then.
+        """
+        self.scheduler = Scheduler()
+        self._inbox: queue.SimpleQueue[_Command] = queue.SimpleQueue()
+        self._closing = threading.Lock()
+        self._closed = False
+        loaded: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, args=(load, loaded), name="local_llm_engine", daemon=True)
+        self._thread.start()
+        error = loaded.get()
+        if error is not None:
+            self._thread.join()
+            raise error
+
+    def submit(self, sequence: Sequence) -> None:
+        """Accept a sequence: from here on it ends in exactly one finish or failure, or is cancelled.
+
+        Raises:
+            EngineClosedError: the engine was closed.
+        """
+        with self._closing:
+            if self._closed:
+                raise EngineClosedError("the engine is closed")
+            self._inbox.put(_Submit(sequence))
+
+    def cancel(self, sequence: Sequence) -> None:
+        """Let a sequence go before its next step; nothing happens where it has ended."""
+        self._inbox.put(_Cancel(sequence))
+
+    def close(self) -> None:
+        """Fail what still runs, end the thread and wait for that."""
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self._inbox.put(_Close())
+        self._thread.join()
+
+    def _run(self, load: Callable[[], Runner], loaded: queue.SimpleQueue[Exception | None]) -> None:
+        try:
+            runner = load()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to the caller of load
+            loaded.put(error)
+            return
+        loaded.put(None)
+        while self._obey(runner):
+            sequence = self.scheduler.next()
+            if sequence is not None:
+                self._step(runner, sequence)
+
+    def _obey(self, runner: Runner) -> bool:
+        """Carry out all commands; wait for one where there is nothing else to do. False: close."""
+        while True:
+            try:
+                command = self._inbox.get(block=self.scheduler.next() is None)
+            except queue.Empty:
+                return True
+            match command:
+                case _Submit(sequence):
+                    self.scheduler.add(sequence)
+                case _Cancel(sequence):
+                    if self.scheduler.remove(sequence):
+                        self._guard(runner, sequence, runner.abandon)
+                case _Close():
+                    self._fail_all(runner)
+                    return False
+
+    def _step(self, runner: Runner, sequence: Sequence) -> None:
+        self._guard(runner, sequence, runner.step)
+        if sequence.phase is Phase.ENDED:
+            self.scheduler.remove(sequence)
+
+    def _guard(self, runner: Runner, sequence: Sequence, action: Callable[[Sequence], None]) -> None:
+        """Act on a sequence; a failure is its own and leaves the engine running."""
+        try:
+            action(sequence)
+        except Exception as error:
+            _LOGGER.exception("A %s request failed", sequence.purpose)
+            self._fail(runner, sequence, GenerationError(f"the engine failed while it computed: {error!r}"))
+
+    def _fail(self, runner: Runner, sequence: Sequence, error: EngineError) -> None:
+        runner.discard(sequence)
+        sequence.emit(FailEvent(error))
+
+    def _fail_all(self, runner: Runner) -> None:
+        for sequence in self.scheduler.sequences():
+            self.scheduler.remove(sequence)
+            self._fail(runner, sequence, EngineClosedError("the engine was closed while it served the request"))

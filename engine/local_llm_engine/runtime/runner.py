@@ -1,0 +1,139 @@
+"""Takes one step of one sequence: the only place where model, cache and slots meet."""
+
+import time
+
+import torch
+from torch import Tensor
+
+from ..cache.placement import stretch_end
+from ..cache.ram import CachedPiece, PromptCache, Slot
+from ..cache.records import CallLog
+from ..cache.tree import Match
+from ..models.registry import Model
+from ..types import FinishReason, Outcome, Purpose, Usage
+from .sampler import Sampler
+from .sequence import FinishEvent, Phase, Sequence, TokenEvent
+
+
+class Runner:
+    """Owns the slots, one a purpose, and moves sequences through prefill and decode.
+
+    Everything here runs on the thread that owns torch.
+    """
+
+    def __init__(self, model: Model, cache: PromptCache, log: CallLog, *, context_length: int, chunk: int) -> None:
+        """Slots hold `context_length` tokens; a step reads at most `chunk`."""
+        self._model = model
+        self._cache = cache
+        self._log = log
+        self._context_length = context_length
+        self._chunk = chunk
+        self._slots: dict[Purpose, Slot] = {}
+        self._samplers: dict[Sequence, Sampler] = {}
+
+    @torch.inference_mode()
+    def step(self, sequence: Sequence) -> None:
+        """Resume and read one stretch of the prompt, or choose one token of the answer."""
+        if sequence.phase is Phase.WAITING:
+            self._begin(sequence)
+        if sequence.phase is Phase.PREFILL:
+            self._prefill(sequence)
+        else:
+            self._decode(sequence)
+
+    @torch.inference_mode()
+    def abandon(self, sequence: Sequence) -> None:
+        """Let a sequence go; what it has read so far stays in the prompt cache."""
+        if sequence.phase is not Phase.WAITING:
+            self._store(sequence)
+        self._end(sequence, "cancelled")
+
+    @torch.inference_mode()
+    def discard(self, sequence: Sequence) -> None:
+        """Let a sequence go that failed: its state can no longer be trusted."""
+        slot = self._slots.get(sequence.purpose)
+        if slot and sequence.phase is not Phase.WAITING:
+            self._cache.release(slot)
+        self._end(sequence, "error")
+
+    def _begin(self, sequence: Sequence) -> None:
+        """Look the prompt up and bring the slot to the deepest checkpoint of it."""
+        sequence.started_at = time.perf_counter()
+        sequence.phase = Phase.PREFILL
+        slot = self._slots.get(sequence.purpose)
+        if slot is None:
+            slot = self._slots[sequence.purpose] = Slot(self._model.new_state(self._context_length))
+        token_ids = sequence.prompt.token_ids
+        limit = sequence.target - 1 if sequence.answers else sequence.target
+        match = self._cache.find(token_ids, limit)
+        copied = self._cache.restore(match.piece, slot)
+        sequence.reused_tokens = slot.state.length
+        sequence.divergence = match.num_known_tokens if match.diverges else None
+        sequence.outcome = _outcome(match, sequence.target)
+        if match.piece:
+            sequence.resumed_from = "ram" if copied else "slot"
+        if sequence.answers:
+            self._samplers[sequence] = Sampler(sequence.sampling, token_ids, self._model.device)
+
+    def _prefill(self, sequence: Sequence) -> None:
+        """Read up to the next stop; at the prompt's end choose the first token."""
+        slot = self._slots[sequence.purpose]
+        breakpoints = sequence.prompt.breakpoints
+        start = slot.state.length
+        end = stretch_end(start, sequence.target, breakpoints, self._chunk)
+        hidden = self._forward(sequence.prompt.token_ids[start:end], slot) if start < end else None
+        if end in breakpoints or end == sequence.target:
+            self._store(sequence)
+        if end < sequence.target:
+            return
+        sequence.prefilled_at = time.perf_counter()
+        sequence.phase = Phase.DECODE
+        if sequence.answers:
+            assert hidden is not None
+            self._choose(sequence, hidden)
+        else:
+            self._finish(sequence, None)
+
+    def _decode(self, sequence: Sequence) -> None:
+        """Read the last token chosen and choose the next."""
+        self._choose(sequence, self._forward((sequence.answer[-1],), self._slots[sequence.purpose]))
+
+    def _choose(self, sequence: Sequence, hidden: Tensor) -> None:
+        logits = self._model.logits(hidden[-1:])[0]
+        token_id = self._samplers[sequence].sample(logits, sequence.answer)
+        if token_id in sequence.end_token_ids:
+            self._finish(sequence, FinishReason.STOP)
+            return
+        sequence.answer.append(token_id)
+        sequence.emit(TokenEvent(token_id))
+        if len(sequence.answer) >= sequence.max_tokens:
+            self._finish(sequence, FinishReason.LENGTH)
+
+    def _finish(self, sequence: Sequence, reason: FinishReason | None) -> None:
+        self._store(sequence)
+        sequence.emit(FinishEvent(reason, self._end(sequence, reason or "warmed_up")))
+
+    def _forward(self, token_ids: tuple[int, ...], slot: Slot) -> Tensor:
+        return self._model.forward(torch.tensor(token_ids, dtype=torch.int64, device=self._model.device), slot.state)
+
+    def _store(self, sequence: Sequence) -> None:
+        """Keep all that the slot has read, and a checkpoint at its end."""
+        slot = self._slots[sequence.purpose]
+        read = (*sequence.prompt.token_ids[: sequence.target], *sequence.answer)
+        self._cache.store(read[: slot.state.length], slot)
+
+    def _end(self, sequence: Sequence, finish: str) -> Usage:
+        sequence.phase = Phase.ENDED
+        self._samplers.pop(sequence, None)
+        record = sequence.record(finish)
+        self._log.add(record)
+        return record.usage
+
+
+def _outcome(match: Match[CachedPiece], target: int) -> Outcome:
+    """How the prompt met the cache."""
+    if not match.num_known_tokens:
+        return Outcome.FIRST_TURN
+    if match.diverges:
+        return Outcome.DIVERGED
+    return Outcome.REGENERATED if match.num_known_tokens >= target else Outcome.CONTINUED

@@ -1,0 +1,62 @@
+"""Choosing the next token from logits."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from ..types import SamplingParams
+
+
+class Sampler:
+    """Chooses one sequence's tokens; the same seed and logits give the same tokens on one machine.
+
+    The filters run in the order that is usual since Hugging Face's generate(): penalties,
+    temperature, top-k, top-p, min-p.
+    """
+
+    def __init__(self, params: SamplingParams, prompt_ids: Sequence[int], device: torch.device) -> None:
+        """Seed the generator; an unseeded sequence draws its own seed."""
+        self._params = params
+        self._generator = torch.Generator(device=device)
+        if params.seed is None:
+            self._generator.seed()
+        else:
+            self._generator.manual_seed(params.seed)
+        self._prompt_ids = torch.tensor(sorted(set(prompt_ids)), dtype=torch.int64, device=device)
+
+    def sample(self, logits: Tensor, answer_ids: Sequence[int]) -> int:
+        """Choose from logits [V], float32, given the answer so far; writes into `logits`."""
+        self._penalize(logits, answer_ids)
+        if self._params.temperature == 0:
+            return int(logits.argmax())
+        logits /= self._params.temperature
+        token_ids, logits = self._largest(logits)
+        probabilities = torch.softmax(logits, dim=-1)
+        probabilities = _keep_top_p(probabilities, self._params.top_p)
+        probabilities = torch.where(probabilities < self._params.min_p * probabilities[0], 0.0, probabilities)
+        return int(token_ids[torch.multinomial(probabilities, 1, generator=self._generator)])
+
+    def _penalize(self, logits: Tensor, answer_ids: Sequence[int]) -> None:
+        params = self._params
+        answer = torch.tensor(sorted(set(answer_ids)), dtype=torch.int64, device=logits.device)
+        if params.repetition_penalty != 1:
+            seen = torch.cat((self._prompt_ids, answer)).unique()
+            scores = logits[seen]
+            logits[seen] = torch.where(scores < 0, scores * params.repetition_penalty, scores / params.repetition_penalty)
+        if params.presence_penalty:
+            logits[answer] -= params.presence_penalty
+
+    def _largest(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Token ids and logits, the largest first, top-k of them where that is asked for."""
+        count = min(self._params.top_k or len(logits), len(logits))
+        values, token_ids = torch.topk(logits, count)
+        return token_ids, values
+
+
+def _keep_top_p(probabilities: Tensor, top_p: float) -> Tensor:
+    """Zero what follows the smallest head of descending `probabilities` that sums to `top_p`; keep at least one."""
+    if top_p >= 1:
+        return probabilities
+    before = probabilities.cumsum(dim=-1) - probabilities
+    return torch.where(before < top_p, probabilities, 0.0)

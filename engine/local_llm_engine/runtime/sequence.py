@@ -1,0 +1,106 @@
+"""One accepted request on its way through the engine: numbers and phases, no tensors."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+import time
+from typing import Literal
+
+from ..types import CallRecord, FinishReason, Outcome, Prompt, Purpose, SamplingParams, Usage
+
+
+class Phase(Enum):
+    """Where a sequence stands."""
+
+    WAITING = auto()
+    PREFILL = auto()
+    DECODE = auto()
+    ENDED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class TokenEvent:
+    """One answer token was chosen."""
+
+    token_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class FinishEvent:
+    """The sequence ended as asked; the last event. `reason` is None for a warm-up."""
+
+    reason: Literal[FinishReason.STOP, FinishReason.LENGTH] | None
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class FailEvent:
+    """The sequence ended in an error; the last event."""
+
+    error: Exception
+
+
+type SequenceEvent = TokenEvent | FinishEvent | FailEvent
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Sequence:
+    """A request's prompt, its limits, and how far it has come.
+
+    `target` is how many prompt tokens are read: all for an answer, those before the question for a
+    warm-up. `emit` delivers events from the engine's thread; it must not block.
+    """
+
+    prompt: Prompt
+    sampling: SamplingParams
+    purpose: Purpose
+    session: str
+    target: int
+    max_tokens: int
+    end_token_ids: frozenset[int]
+    emit: Callable[[SequenceEvent], None]
+
+    phase: Phase = Phase.WAITING
+    answer: list[int] = field(default_factory=list)
+    reused_tokens: int = 0
+    resumed_from: Literal["slot", "ram"] | None = None
+    outcome: Outcome = Outcome.FIRST_TURN
+    divergence: int | None = None
+    accepted_at: float = field(default_factory=time.perf_counter)
+    started_at: float | None = None
+    prefilled_at: float | None = None
+
+    @property
+    def answers(self) -> bool:
+        """Whether an answer follows the prompt; a warm-up gives none."""
+        return self.max_tokens > 0
+
+    def usage(self) -> Usage:
+        """What the sequence has cost up to now."""
+        now = time.perf_counter()
+        started = self.started_at or now
+        prefilled = self.prefilled_at or now
+        return Usage(
+            prompt_tokens=self.target,
+            question_tokens=self.prompt.question_tokens,
+            reused_tokens=self.reused_tokens,
+            reread_tokens=self.target - self.reused_tokens,
+            completion_tokens=len(self.answer),
+            queue_seconds=started - self.accepted_at,
+            prefill_seconds=prefilled - started,
+            decode_seconds=now - prefilled,
+            time_to_first_token_seconds=prefilled - self.accepted_at,
+        )
+
+    def record(self, finish: str) -> CallRecord:
+        """The call record of a sequence that ended in `finish`."""
+        return CallRecord(
+            purpose=self.purpose,
+            session=self.session,
+            outcome=self.outcome,
+            resumed_from=self.resumed_from,
+            divergence_token=self.divergence,
+            divergence_segment=None if self.divergence is None else self.prompt.segment_at(self.divergence),
+            finish=finish,
+            usage=self.usage(),
+        )

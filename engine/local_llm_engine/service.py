@@ -1,0 +1,200 @@
+"""The engine's door: joins the chat room and the runtime, the engine's thread and asyncio."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import torch
+
+from .cache.ram import PromptCache
+from .cache.records import CallLog
+from .chat import ChatFormat
+from .config import EngineConfig
+from .errors import ContextLengthError, InvalidRequestError, ModelLoadError
+from .models.registry import ModelSummary, inspect_model, load_model
+from .runtime.loop import EngineLoop
+from .runtime.runner import Runner
+from .runtime.sequence import FailEvent, FinishEvent, Sequence, SequenceEvent, TokenEvent
+from .types import CallRecord, ChatRequest, Delta, FinishDelta, FinishReason, Prompt, Usage
+
+DEFAULT_CONTEXT_LENGTH = 16_384
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineStatus:
+    """What the engine is and does now. Bytes and tokens as named; records oldest first.
+
+    `notices` tell of every slower or poorer path that the engine had to take.
+    """
+
+    model: ModelSummary
+    device: str
+    dtype: str
+    context_length: int
+    prompt_cache_bytes: int
+    prompt_cache_limit_bytes: int
+    prompt_cache_prompts: int
+    active_requests: int
+    queued_requests: int
+    records: tuple[CallRecord, ...]
+    notices: tuple[str, ...]
+
+
+class Engine:
+    """A loaded model, its prompt cache and the thread that runs it."""
+
+    def __init__(self, model_path: Path, config: EngineConfig) -> None:
+        """Use `Engine.load`, which says what this may raise."""
+        self._summary = inspect_model(model_path)
+        self._chat = ChatFormat.load(model_path)
+        self._context_length = min(self._summary.context_length, config.context_length or DEFAULT_CONTEXT_LENGTH)
+        self._cache = PromptCache(config.prompt_cache_bytes)
+        self._log = CallLog()
+        self._device = config.device
+        self._dtype = ""
+        self._loop = EngineLoop(lambda: self._load_runner(model_path, config))
+
+    @classmethod
+    def load(cls, model_path: Path | str, config: EngineConfig | None = None) -> Self:
+        """Load the model in a folder of Hugging Face's layout. Blocks for seconds: call it off the event loop.
+
+        Raises:
+            ModelLoadError: the folder cannot be loaded; the message says which file, which part and why.
+        """
+        return cls(_existing_folder(model_path), config or EngineConfig())
+
+    @staticmethod
+    def check(model_path: Path | str) -> ModelSummary:
+        """Check configuration, weight headers, tokenizer and template without reading weights. Blocks briefly.
+
+        Raises:
+            ModelLoadError: as `load` would, for all that can be seen without the weights' values.
+        """
+        folder = _existing_folder(model_path)
+        summary = inspect_model(folder)
+        ChatFormat.load(folder)
+        return summary
+
+    async def generate(self, request: ChatRequest) -> AsyncGenerator[Delta]:
+        """Answer a request; closing the iterator cancels it.
+
+        Yields content, thinking and tool calls as they are written, then exactly one FinishDelta.
+
+        Raises:
+            RequestError: the request cannot be served; nothing was computed.
+            GenerationError: the engine failed while it computed.
+            EngineClosedError: the engine was closed.
+        """
+        prompt = await asyncio.to_thread(self._chat.prepare, request)
+        room = self._context_length - len(prompt.token_ids)
+        if room < 1:
+            raise ContextLengthError(len(prompt.token_ids), self._context_length)
+        max_tokens = min(request.sampling.max_tokens, room)
+        decoder = self._chat.decoder(request)
+        async with self._running(request, prompt, len(prompt.token_ids), max_tokens) as events:
+            async for event in events:
+                match event:
+                    case TokenEvent(token_id):
+                        deltas = decoder.feed(token_id)
+                    case FinishEvent(reason, usage):
+                        deltas = decoder.finish()
+                        reason = FinishReason.TOOL_CALLS if decoder.has_tool_calls else reason
+                        assert reason is not None
+                        deltas.append(FinishDelta(reason, usage))
+                for delta in deltas:
+                    yield delta
+
+    async def warm_up(self, request: ChatRequest) -> Usage:
+        """Read a prompt up to the words of its last user message, and answer nothing.
+
+        Raises:
+            RequestError, GenerationError, EngineClosedError: as `generate` does.
+        """
+        if request.messages[-1].role != "user":
+            raise InvalidRequestError(f"a warm-up's last message must be the user's, not the {request.messages[-1].role}'s")
+        prompt = await asyncio.to_thread(self._chat.prepare, request)
+        if prompt.question_start >= self._context_length:
+            raise ContextLengthError(prompt.question_start, self._context_length)
+        async with self._running(request, prompt, prompt.question_start, 0) as events:
+            return await anext(event.usage async for event in events if isinstance(event, FinishEvent))
+
+    def status(self) -> EngineStatus:
+        """What the engine is and does now; never waits."""
+        return EngineStatus(
+            model=self._summary,
+            device=self._device,
+            dtype=self._dtype,
+            context_length=self._context_length,
+            prompt_cache_bytes=self._cache.nbytes,
+            prompt_cache_limit_bytes=self._cache.limit_bytes,
+            prompt_cache_prompts=self._cache.num_prompts,
+            active_requests=self._loop.scheduler.num_running,
+            queued_requests=self._loop.scheduler.num_waiting,
+            records=self._log.latest(),
+            notices=tuple(self._cache.notices),
+        )
+
+    def close(self) -> None:
+        """End all requests, stop the thread and free the memory. Blocks for at most one step; may be called again."""
+        self._loop.close()
+        self._cache.clear()
+
+    def _load_runner(self, model_path: Path, config: EngineConfig) -> Runner:
+        """Load the weights; runs on the engine's thread."""
+        if config.num_threads is not None:
+            torch.set_num_threads(config.num_threads)
+        model = load_model(model_path, config)
+        self._dtype = str(model.dtype).removeprefix("torch.")
+        return Runner(
+            model, self._cache, self._log, context_length=self._context_length, chunk=config.prefill_chunk_tokens
+        )
+
+    @asynccontextmanager
+    async def _running(
+        self, request: ChatRequest, prompt: Prompt, target: int, max_tokens: int
+    ) -> AsyncIterator[AsyncIterator[SequenceEvent]]:
+        """Submit a sequence and hand out its events up to the last; leaving early cancels it."""
+        queue: asyncio.Queue[SequenceEvent] = asyncio.Queue()
+        asyncio_loop = asyncio.get_running_loop()
+        sequence = Sequence(
+            prompt=prompt,
+            sampling=request.sampling,
+            purpose=request.purpose,
+            session=request.session,
+            target=target,
+            max_tokens=max_tokens,
+            end_token_ids=self._chat.end_token_ids,
+            emit=lambda event: _deliver(asyncio_loop, queue, event),
+        )
+        self._loop.submit(sequence)
+        try:
+            yield _until_ended(queue)
+        finally:
+            self._loop.cancel(sequence)
+
+
+async def _until_ended(queue: asyncio.Queue[SequenceEvent]) -> AsyncIterator[SequenceEvent]:
+    """The events up to and with the finish; a failure is raised."""
+    while True:
+        event = await queue.get()
+        if isinstance(event, FailEvent):
+            raise event.error
+        yield event
+        if isinstance(event, FinishEvent):
+            return
+
+
+def _deliver(loop: asyncio.AbstractEventLoop, queue: asyncio.Queue[SequenceEvent], event: SequenceEvent) -> None:
+    """Hand an event to the request's event loop; one that has closed has nobody left to tell."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(queue.put_nowait, event)
+
+
+def _existing_folder(model_path: Path | str) -> Path:
+    folder = Path(model_path)
+    if not folder.is_dir():
+        raise ModelLoadError(f"there is no model folder at {folder}")
+    return folder

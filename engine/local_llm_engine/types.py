@@ -1,0 +1,291 @@
+"""The values that travel between the rooms of the engine, all frozen.
+
+Knows nothing of torch, of templates or of Home Assistant.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+import math
+from typing import Any, Literal, get_args
+
+from .errors import InvalidRequestError
+
+type Role = Literal["system", "user", "assistant", "tool"]
+ROLES: tuple[str, ...] = get_args(Role.__value__)
+
+
+class Purpose(StrEnum):
+    """What a request is for, in order of precedence: the voice goes first."""
+
+    VOICE = "voice"
+    BACKGROUND = "background"
+    WARM_UP = "warm_up"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextPart:
+    """A stretch of a message with one rate of change; its end is a cache breakpoint.
+
+    `segment` names the stretch in call records ("house", "date", "device"); it never reaches the model.
+    """
+
+    text: str
+    segment: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A call of one tool, as the model wrote it and as it is shown again in the history."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """A tool that the model may call; `parameters` is a JSON schema of an object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of a conversation.
+
+    `content` is plain text, or text parts whose ends are cache breakpoints. `thinking` is what an
+    assistant message thought before it spoke. `tool_call_id` ties a tool's result to its call.
+
+    Raises:
+        InvalidRequestError: the role is unknown.
+    """
+
+    role: Role
+    content: str | Sequence[TextPart] | None = None
+    thinking: str | None = None
+    tool_calls: Sequence[ToolCall] = ()
+    tool_call_id: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a role that no template knows."""
+        if self.role not in ROLES:
+            raise InvalidRequestError(f"unknown role {self.role!r}; known are {', '.join(ROLES)}")
+
+    @property
+    def parts(self) -> tuple[TextPart, ...]:
+        """The content as text parts; none where there is no content."""
+        if self.content is None:
+            return ()
+        if isinstance(self.content, str):
+            return (TextPart(text=self.content),)
+        return tuple(self.content)
+
+    @property
+    def text(self) -> str:
+        """The whole content as one string."""
+        return "".join(part.text for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingParams:
+    """How the next token is chosen.
+
+    `temperature` 0 is greedy. `top_k` 0, `top_p` 1 and `min_p` 0 leave their filter out.
+    `repetition_penalty` (CTRL, arXiv:1909.05858) scales the logits of every token of prompt and answer,
+    `presence_penalty` lowers those of the answer's tokens; 1 and 0 leave them out.
+
+    Raises:
+        InvalidRequestError: a value is out of its range; the message names field, value and range.
+    """
+
+    temperature: float = 0.7
+    top_k: int = 20
+    top_p: float = 0.8
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    seed: int | None = None
+    max_tokens: int = 512
+
+    def __post_init__(self) -> None:
+        """Check every field against its range."""
+        _require_number("temperature", self.temperature, 0.0, 5.0)
+        _require_number("top_k", self.top_k, 0, 1_000_000, whole=True)
+        _require_number("top_p", self.top_p, 0.0, 1.0, above=True)
+        _require_number("min_p", self.min_p, 0.0, 1.0)
+        _require_number("repetition_penalty", self.repetition_penalty, 0.0, 10.0, above=True)
+        _require_number("presence_penalty", self.presence_penalty, -10.0, 10.0)
+        _require_number("max_tokens", self.max_tokens, 1, 1_000_000, whole=True)
+        if self.seed is not None:
+            _require_number("seed", self.seed, 0, 2**63 - 1, whole=True)
+
+
+def _require_number(
+    name: str, value: float, low: float, high: float, *, whole: bool = False, above: bool = False
+) -> None:
+    """Raise InvalidRequestError unless low <= value <= high (low < value with `above`)."""
+    bounds = f"{'above' if above else 'from'} {low} {'and at most' if above else 'to'} {high}"
+    kind = "a whole number" if whole else "a number"
+    numeric = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+    if not numeric or not math.isfinite(value) or not (low < value if above else low <= value) or value > high:
+        raise InvalidRequestError(f"{name} must be {kind} {bounds}, not {value!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """Everything one answer depends on.
+
+    `session` groups requests in call records (a satellite, a conversation); it never reaches the model.
+    """
+
+    messages: Sequence[Message]
+    tools: Sequence[ToolSpec] = ()
+    sampling: SamplingParams = field(default_factory=SamplingParams)
+    thinking: bool = False
+    purpose: Purpose = Purpose.VOICE
+    session: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a request that no template could render."""
+        if not self.messages:
+            raise InvalidRequestError("messages must hold at least one message")
+        if not isinstance(self.purpose, Purpose):
+            known = ", ".join(Purpose)
+            raise InvalidRequestError(f"unknown purpose {self.purpose!r}; known are {known}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A named stretch of a tokenized prompt, up to token `end` (exclusive)."""
+
+    name: str
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """A rendered and tokenized prompt.
+
+    `segments` cover it in order, without gaps. `breakpoints` are the token counts after which a
+    checkpoint is worth taking: segment ends, the start of the last user message, the token at which
+    the next turn's re-rendered history will leave this prompt; ascending, each in 1 .. len(token_ids).
+    The words of the last user message are tokens `question_start` up to `question_end`.
+    """
+
+    token_ids: tuple[int, ...]
+    segments: tuple[Segment, ...]
+    breakpoints: tuple[int, ...]
+    question_start: int
+    question_end: int
+
+    @property
+    def question_tokens(self) -> int:
+        """How many tokens the last user message's own words take."""
+        return self.question_end - self.question_start
+
+    def segment_at(self, token: int) -> str:
+        """The name of the segment that holds the token at index `token`."""
+        return next((segment.name for segment in self.segments if token < segment.end), "end")
+
+
+class FinishReason(StrEnum):
+    """Why an answer ended."""
+
+    STOP = "stop"
+    TOOL_CALLS = "tool_calls"
+    LENGTH = "length"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What one request cost.
+
+    prompt_tokens = reused_tokens + reread_tokens. The time to first token counts from acceptance
+    and includes the wait in the queue.
+    """
+
+    prompt_tokens: int
+    question_tokens: int
+    reused_tokens: int
+    reread_tokens: int
+    completion_tokens: int
+    queue_seconds: float
+    prefill_seconds: float
+    decode_seconds: float
+    time_to_first_token_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ContentDelta:
+    """Text to speak or show."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingDelta:
+    """Text that the model thinks and nobody hears."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDelta:
+    """One complete tool call."""
+
+    tool_call: ToolCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvalidToolCallDelta:
+    """A tool call that was cut short or malformed; its markup is never content.
+
+    `error` says what is wrong in words that the model can use to try again; `name` is the tool's
+    name where it could be read.
+    """
+
+    id: str
+    name: str | None
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class FinishDelta:
+    """The end of an answer; always the last delta, exactly once."""
+
+    reason: FinishReason
+    usage: Usage
+
+
+type Delta = ContentDelta | ThinkingDelta | ToolCallDelta | InvalidToolCallDelta | FinishDelta
+
+
+class Outcome(StrEnum):
+    """How a request met the prompt cache, by measurement."""
+
+    FIRST_TURN = "first_turn"
+    CONTINUED = "continued"
+    REGENERATED = "regenerated"
+    DIVERGED = "diverged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRecord:
+    """The trace that every accepted request leaves: numbers and names, never anybody's words.
+
+    `resumed_from` is the tier that the state came from. `divergence_token` is the first token that
+    differs from the best cached prompt, None where nothing differed; `divergence_segment` the segment
+    that holds it. `finish` is the finish reason, "warmed_up", "cancelled" or "error".
+    """
+
+    purpose: Purpose
+    session: str
+    outcome: Outcome
+    resumed_from: Literal["slot", "ram"] | None
+    divergence_token: int | None
+    divergence_segment: str | None
+    finish: str
+    usage: Usage

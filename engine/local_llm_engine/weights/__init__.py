@@ -1,0 +1,1 @@
+"""Weights files: reading, checking and handing out tensors by name."""

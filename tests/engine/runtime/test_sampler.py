@@ -1,0 +1,69 @@
+"""Choosing tokens from logits."""
+
+from dataclasses import replace
+
+from local_llm_engine.runtime.sampler import Sampler
+from local_llm_engine.types import SamplingParams
+import pytest
+import torch
+
+LOGITS = torch.tensor([0.0, 3.0, 1.0, 2.0, -1.0])
+PLAIN = SamplingParams(temperature=1.0, top_k=0, top_p=1.0)
+
+
+def drawn(params: SamplingParams, *, prompt: tuple[int, ...] = (), answer: tuple[int, ...] = (), times: int = 300) -> set[int]:
+    """All tokens that come up in many draws."""
+    sampler = Sampler(params, prompt, torch.device("cpu"))
+    return {sampler.sample(LOGITS.clone(), answer) for _ in range(times)}
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        pytest.param(replace(PLAIN, temperature=0.0), {1}, id="greedy"),
+        pytest.param(replace(PLAIN, top_k=2), {1, 3}, id="top-k"),
+        pytest.param(replace(PLAIN, top_k=1), {1}, id="top-1"),
+        pytest.param(replace(PLAIN, top_p=0.7), {1, 3}, id="top-p"),
+        pytest.param(replace(PLAIN, top_p=0.01), {1}, id="top-p keeps one"),
+        pytest.param(replace(PLAIN, min_p=0.2), {1, 3}, id="min-p"),
+        pytest.param(replace(PLAIN, temperature=0.01), {1}, id="cold"),
+        pytest.param(replace(PLAIN, temperature=5.0), {0, 1, 2, 3, 4}, id="hot"),
+    ],
+)
+def test_filters_keep_the_right_tokens(params: SamplingParams, expected: set[int]) -> None:
+    """Every kept token comes up, no other ever does."""
+    assert drawn(replace(params, seed=42)) == expected
+
+
+def test_frequencies_follow_softmax() -> None:
+    """Without filters, tokens come up as often as softmax says."""
+    sampler = Sampler(replace(PLAIN, seed=42), (), torch.device("cpu"))
+    draws = torch.tensor([sampler.sample(LOGITS.clone(), ()) for _ in range(4000)])
+    frequencies = torch.bincount(draws, minlength=5) / 4000
+    torch.testing.assert_close(frequencies, LOGITS.softmax(0), atol=0.03, rtol=0)
+
+
+def test_repetition_penalty_lowers_tokens_of_prompt_and_answer() -> None:
+    """Positive logits are divided, negative ones multiplied."""
+    greedy = SamplingParams(temperature=0.0, repetition_penalty=2.0)
+    assert drawn(greedy, times=1) == {1}
+    assert drawn(greedy, answer=(1,), times=1) == {3}
+    assert drawn(greedy, prompt=(1,), answer=(3, 3), times=1) == {1}
+    logits = torch.tensor([-1.0, -1.5])
+    assert Sampler(greedy, (0,), torch.device("cpu")).sample(logits, ()) == 1
+
+
+def test_presence_penalty_lowers_only_the_answers_tokens() -> None:
+    """Once for each token, however often it came."""
+    greedy = SamplingParams(temperature=0.0, presence_penalty=1.5)
+    assert drawn(greedy, prompt=(1,), times=1) == {1}
+    assert drawn(greedy, answer=(1, 1, 1), times=1) == {3}
+
+
+def test_a_seed_repeats_and_its_lack_does_not() -> None:
+    """The same seed draws the same tokens."""
+    seeded = replace(PLAIN, temperature=5.0, seed=7)
+    runs = [[Sampler(params, (), torch.device("cpu")) for _ in range(2)] for params in (seeded, replace(seeded, seed=None))]
+    draws = [[[sampler.sample(LOGITS.clone(), ()) for _ in range(50)] for sampler in run] for run in runs]
+    assert draws[0][0] == draws[0][1]
+    assert draws[1][0] != draws[1][1]
