@@ -8,17 +8,39 @@ import sys
 from .builtin import NANO_PATH
 from .config import EngineConfig
 from .errors import EngineError
-from .types import ChatRequest, ContentDelta, FinishDelta, InvalidToolCallDelta, Message, ThinkingDelta, ToolCallDelta
+from .types import (
+    ChatRequest,
+    ContentDelta,
+    FinishDelta,
+    InvalidToolCallDelta,
+    Message,
+    ThinkingDelta,
+    ToolCallDelta,
+)
 
 
 def main() -> int:
     """Run the command named in argv; 0 when it worked."""
-    parser = argparse.ArgumentParser(prog="python -m local_llm_engine", description="Run a local language model.")
+    parser = argparse.ArgumentParser(
+        prog="python -m local_llm_engine", description="Run a local language model."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     chat = commands.add_parser("chat", help="talk to a model, a line at a time")
-    chat.add_argument("model", nargs="?", type=Path, default=NANO_PATH, help="a model folder (the built-in one if left out)")
-    chat.add_argument("--system", default="You are a helpful voice assistant.", help="the system message")
-    chat.add_argument("--thinking", action="store_true", help="let the model think before it answers")
+    chat.add_argument(
+        "model",
+        nargs="?",
+        type=Path,
+        default=NANO_PATH,
+        help="a model folder (the built-in one if left out)",
+    )
+    chat.add_argument(
+        "--system",
+        default="You are a helpful voice assistant.",
+        help="the system message",
+    )
+    chat.add_argument(
+        "--thinking", action="store_true", help="let the model think before it answers"
+    )
     chat.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     arguments = parser.parse_args()
     try:
@@ -41,7 +63,9 @@ async def _chat(arguments: argparse.Namespace) -> None:
             question = await asyncio.to_thread(input, "> ")
             messages.append(Message(role="user", content=question))
             answer = ""
-            async for delta in engine.generate(ChatRequest(messages=messages, thinking=arguments.thinking)):
+            async for delta in engine.generate(
+                ChatRequest(messages=messages, thinking=arguments.thinking)
+            ):
                 match delta:
                     case ContentDelta(text):
                         answer += text
@@ -53,7 +77,9 @@ async def _chat(arguments: argparse.Namespace) -> None:
                     case InvalidToolCallDelta(error=error):
                         print(f"[{error}]")
                     case FinishDelta(_, usage):
-                        print(f"\n({usage.reread_tokens} of {usage.prompt_tokens} tokens read)")
+                        print(
+                            f"\n({usage.reread_tokens} of {usage.prompt_tokens} tokens read)"
+                        )
             messages.append(Message(role="assistant", content=answer))
     finally:
         engine.close()

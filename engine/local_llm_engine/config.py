@@ -24,6 +24,7 @@ class EngineConfig:
 
     Raises:
         ConfigError: a field is out of its range; the message names field, value and range.
+
     """
 
     device: Device = "cpu"
@@ -38,7 +39,9 @@ class EngineConfig:
         _require_choice("device", self.device, get_args(Device.__value__))
         _require_choice("dtype", self.dtype, get_args(Dtype.__value__))
         if self.context_length is not None:
-            _require_at_least("context_length", self.context_length, MINIMUM_CONTEXT_LENGTH)
+            _require_at_least(
+                "context_length", self.context_length, MINIMUM_CONTEXT_LENGTH
+            )
         _require_at_least("prompt_cache_bytes", self.prompt_cache_bytes, 0)
         _require_at_least("prefill_chunk_tokens", self.prefill_chunk_tokens, 1)
         if self.num_threads is not None:
@@ -52,4 +55,6 @@ def _require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
 
 def _require_at_least(name: str, value: object, low: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < low:
-        raise ConfigError(f"{name} must be a whole number of at least {low}, not {value!r}")
+        raise ConfigError(
+            f"{name} must be a whole number of at least {low}, not {value!r}"
+        )

@@ -18,7 +18,9 @@ class ContextLengthError(RequestError):
 
     def __init__(self, num_prompt_tokens: int, limit: int) -> None:
         """Keep both counts, in tokens."""
-        super().__init__(f"the prompt has {num_prompt_tokens} tokens; the context length of {limit} leaves no room for an answer")
+        super().__init__(
+            f"the prompt has {num_prompt_tokens} tokens; the context length of {limit} leaves no room for an answer"
+        )
         self.num_prompt_tokens = num_prompt_tokens
         self.limit = limit
 

@@ -17,8 +17,22 @@ from .errors import ContextLengthError, InvalidRequestError, ModelLoadError
 from .models.registry import ModelSummary, inspect_model, load_model
 from .runtime.loop import EngineLoop
 from .runtime.runner import Runner
-from .runtime.sequence import FailEvent, FinishEvent, Sequence, SequenceEvent, TokenEvent
-from .types import CallRecord, ChatRequest, Delta, FinishDelta, FinishReason, Prompt, Usage
+from .runtime.sequence import (
+    FailEvent,
+    FinishEvent,
+    Sequence,
+    SequenceEvent,
+    TokenEvent,
+)
+from .types import (
+    CallRecord,
+    ChatRequest,
+    Delta,
+    FinishDelta,
+    FinishReason,
+    Prompt,
+    Usage,
+)
 
 DEFAULT_CONTEXT_LENGTH = 16_384
 
@@ -50,7 +64,10 @@ class Engine:
         """Use `Engine.load`, which says what this may raise."""
         self._summary = inspect_model(model_path)
         self._chat = ChatFormat.load(model_path)
-        self._context_length = min(self._summary.context_length, config.context_length or DEFAULT_CONTEXT_LENGTH)
+        self._context_length = min(
+            self._summary.context_length,
+            config.context_length or DEFAULT_CONTEXT_LENGTH,
+        )
         self._cache = PromptCache(config.prompt_cache_bytes)
         self._log = CallLog()
         self._device = config.device
@@ -63,6 +80,7 @@ class Engine:
 
         Raises:
             ModelLoadError: the folder cannot be loaded; the message says which file, which part and why.
+
         """
         return cls(_existing_folder(model_path), config or EngineConfig())
 
@@ -72,6 +90,7 @@ class Engine:
 
         Raises:
             ModelLoadError: as `load` would, for all that can be seen without the weights' values.
+
         """
         folder = _existing_folder(model_path)
         summary = inspect_model(folder)
@@ -87,6 +106,7 @@ class Engine:
             RequestError: the request cannot be served; nothing was computed.
             GenerationError: the engine failed while it computed.
             EngineClosedError: the engine was closed.
+
         """
         prompt = await asyncio.to_thread(self._chat.prepare, request)
         room = self._context_length - len(prompt.token_ids)
@@ -94,14 +114,20 @@ class Engine:
             raise ContextLengthError(len(prompt.token_ids), self._context_length)
         max_tokens = min(request.sampling.max_tokens, room)
         decoder = self._chat.decoder(request)
-        async with self._running(request, prompt, len(prompt.token_ids), max_tokens) as events:
+        async with self._running(
+            request, prompt, len(prompt.token_ids), max_tokens
+        ) as events:
             async for event in events:
                 match event:
                     case TokenEvent(token_id):
                         deltas = decoder.feed(token_id)
                     case FinishEvent(reason, usage):
                         deltas = decoder.finish()
-                        reason = FinishReason.TOOL_CALLS if decoder.has_tool_calls else reason
+                        reason = (
+                            FinishReason.TOOL_CALLS
+                            if decoder.has_tool_calls
+                            else reason
+                        )
                         assert reason is not None
                         deltas.append(FinishDelta(reason, usage))
                 for delta in deltas:
@@ -112,17 +138,22 @@ class Engine:
 
         Raises:
             RequestError, GenerationError, EngineClosedError: as `generate` does.
+
         """
         if request.messages[-1].role != "user":
-            raise InvalidRequestError(f"a warm-up's last message must be the user's, not the {request.messages[-1].role}'s")
+            raise InvalidRequestError(
+                f"a warm-up's last message must be the user's, not the {request.messages[-1].role}'s"
+            )
         prompt = await asyncio.to_thread(self._chat.prepare, request)
         if prompt.question_start >= self._context_length:
             raise ContextLengthError(prompt.question_start, self._context_length)
         async with self._running(request, prompt, prompt.question_start, 0) as events:
-            return await anext(event.usage async for event in events if isinstance(event, FinishEvent))
+            return await anext(
+                event.usage async for event in events if isinstance(event, FinishEvent)
+            )
 
     def status(self) -> EngineStatus:
-        """What the engine is and does now; never waits."""
+        """Tell what the engine is and does now; never waits."""
         return EngineStatus(
             model=self._summary,
             device=self._device,
@@ -149,7 +180,11 @@ class Engine:
         model = load_model(model_path, config)
         self._dtype = str(model.dtype).removeprefix("torch.")
         return Runner(
-            model, self._cache, self._log, context_length=self._context_length, chunk=config.prefill_chunk_tokens
+            model,
+            self._cache,
+            self._log,
+            context_length=self._context_length,
+            chunk=config.prefill_chunk_tokens,
         )
 
     @asynccontextmanager
@@ -176,8 +211,10 @@ class Engine:
             self._loop.cancel(sequence)
 
 
-async def _until_ended(queue: asyncio.Queue[SequenceEvent]) -> AsyncIterator[SequenceEvent]:
-    """The events up to and with the finish; a failure is raised."""
+async def _until_ended(
+    queue: asyncio.Queue[SequenceEvent],
+) -> AsyncIterator[SequenceEvent]:
+    """Yield the events up to and with the finish; a failure is raised."""
     while True:
         event = await queue.get()
         if isinstance(event, FailEvent):
@@ -187,7 +224,11 @@ async def _until_ended(queue: asyncio.Queue[SequenceEvent]) -> AsyncIterator[Seq
             return
 
 
-def _deliver(loop: asyncio.AbstractEventLoop, queue: asyncio.Queue[SequenceEvent], event: SequenceEvent) -> None:
+def _deliver(
+    loop: asyncio.AbstractEventLoop,
+    queue: asyncio.Queue[SequenceEvent],
+    event: SequenceEvent,
+) -> None:
     """Hand an event to the request's event loop; one that has closed has nobody left to tell."""
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(queue.put_nowait, event)

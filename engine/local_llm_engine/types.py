@@ -49,7 +49,9 @@ class ToolSpec:
 
     name: str
     description: str
-    parameters: Mapping[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
+    parameters: Mapping[str, Any] = field(
+        default_factory=lambda: {"type": "object", "properties": {}}
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,7 @@ class Message:
 
     Raises:
         InvalidRequestError: the role is unknown.
+
     """
 
     role: Role
@@ -72,7 +75,9 @@ class Message:
     def __post_init__(self) -> None:
         """Refuse a role that no template knows."""
         if self.role not in ROLES:
-            raise InvalidRequestError(f"unknown role {self.role!r}; known are {', '.join(ROLES)}")
+            raise InvalidRequestError(
+                f"unknown role {self.role!r}; known are {', '.join(ROLES)}"
+            )
 
     @property
     def parts(self) -> tuple[TextPart, ...]:
@@ -99,6 +104,7 @@ class SamplingParams:
 
     Raises:
         InvalidRequestError: a value is out of its range; the message names field, value and range.
+
     """
 
     temperature: float = 0.7
@@ -116,7 +122,9 @@ class SamplingParams:
         _require_number("top_k", self.top_k, 0, 1_000_000, whole=True)
         _require_number("top_p", self.top_p, 0.0, 1.0, above=True)
         _require_number("min_p", self.min_p, 0.0, 1.0)
-        _require_number("repetition_penalty", self.repetition_penalty, 0.0, 10.0, above=True)
+        _require_number(
+            "repetition_penalty", self.repetition_penalty, 0.0, 10.0, above=True
+        )
         _require_number("presence_penalty", self.presence_penalty, -10.0, 10.0)
         _require_number("max_tokens", self.max_tokens, 1, 1_000_000, whole=True)
         if self.seed is not None:
@@ -124,13 +132,26 @@ class SamplingParams:
 
 
 def _require_number(
-    name: str, value: float, low: float, high: float, *, whole: bool = False, above: bool = False
+    name: str,
+    value: float,
+    low: float,
+    high: float,
+    *,
+    whole: bool = False,
+    above: bool = False,
 ) -> None:
     """Raise InvalidRequestError unless low <= value <= high (low < value with `above`)."""
     bounds = f"{'above' if above else 'from'} {low} {'and at most' if above else 'to'} {high}"
     kind = "a whole number" if whole else "a number"
-    numeric = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
-    if not numeric or not math.isfinite(value) or not (low < value if above else low <= value) or value > high:
+    numeric = isinstance(value, int if whole else int | float) and not isinstance(
+        value, bool
+    )
+    if (
+        not numeric
+        or not math.isfinite(value)
+        or not (low < value if above else low <= value)
+        or value > high
+    ):
         raise InvalidRequestError(f"{name} must be {kind} {bounds}, not {value!r}")
 
 
@@ -152,9 +173,11 @@ class ChatRequest:
         """Refuse a request that no template could render."""
         if not self.messages:
             raise InvalidRequestError("messages must hold at least one message")
-        if not isinstance(self.purpose, Purpose):
+        if self.purpose not in Purpose:
             known = ", ".join(Purpose)
-            raise InvalidRequestError(f"unknown purpose {self.purpose!r}; known are {known}")
+            raise InvalidRequestError(
+                f"unknown purpose {self.purpose!r}; known are {known}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,8 +210,10 @@ class Prompt:
         return self.question_end - self.question_start
 
     def segment_at(self, token: int) -> str:
-        """The name of the segment that holds the token at index `token`."""
-        return next((segment.name for segment in self.segments if token < segment.end), "end")
+        """Name the segment that holds the token at index `token`."""
+        return next(
+            (segment.name for segment in self.segments if token < segment.end), "end"
+        )
 
 
 class FinishReason(StrEnum):
@@ -260,7 +285,9 @@ class FinishDelta:
     usage: Usage
 
 
-type Delta = ContentDelta | ThinkingDelta | ToolCallDelta | InvalidToolCallDelta | FinishDelta
+type Delta = (
+    ContentDelta | ThinkingDelta | ToolCallDelta | InvalidToolCallDelta | FinishDelta
+)
 
 
 class Outcome(StrEnum):

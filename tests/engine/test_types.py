@@ -2,10 +2,11 @@
 
 from typing import Any
 
+import pytest
+
 from local_llm_engine.config import EngineConfig
 from local_llm_engine.errors import ConfigError, InvalidRequestError
 from local_llm_engine.types import ChatRequest, Message, Purpose, SamplingParams
-import pytest
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,10 @@ def test_sampling_value_out_of_range(field: str, value: Any) -> None:
     assert repr(value) in str(caught.value)
 
 
-@pytest.mark.parametrize("params", [{"temperature": 0}, {"top_k": 0}, {"top_p": 1}, {"seed": 0}, {"max_tokens": 1}])
+@pytest.mark.parametrize(
+    "params",
+    [{"temperature": 0}, {"top_k": 0}, {"top_p": 1}, {"seed": 0}, {"max_tokens": 1}],
+)
 def test_sampling_value_at_its_bound(params: dict[str, Any]) -> None:
     """Bounds belong to the range."""
     SamplingParams(**params)
@@ -52,7 +56,10 @@ def test_request_without_messages_or_with_an_unknown_purpose() -> None:
         ChatRequest(messages=())
     with pytest.raises(InvalidRequestError, match="purpose"):
         ChatRequest(messages=(Message(role="user", content="hi"),), purpose="party")  # type: ignore[arg-type]
-    assert ChatRequest(messages=(Message(role="user", content="hi"),)).purpose is Purpose.VOICE
+    assert (
+        ChatRequest(messages=(Message(role="user", content="hi"),)).purpose
+        is Purpose.VOICE
+    )
 
 
 @pytest.mark.parametrize(

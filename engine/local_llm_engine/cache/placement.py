@@ -8,10 +8,12 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 
-def stretch_end(position: int, target: int, checkpoints: Sequence[int], chunk: int) -> int:
-    """The token count at which a prefill step that begins at `position` stops.
+def stretch_end(
+    position: int, target: int, checkpoints: Sequence[int], chunk: int
+) -> int:
+    """Find the token count at which a prefill step that begins at `position` stops.
 
-    That is the first of: the next checkpoint position, the next multiple of `chunk`, the target.
+    It is the first of: the next checkpoint position, the next multiple of `chunk`, the target.
     `checkpoints` ascend.
     """
     end = min(target, position - position % chunk + chunk)

@@ -1,7 +1,7 @@
 """The prompt cache in RAM: what finished and unfinished prompts have read, within a byte budget."""
 
-import logging
 from collections.abc import Sequence
+import logging
 from typing import NamedTuple
 
 from .state import Checkpoint, KVRun, SequenceState
@@ -110,7 +110,10 @@ class PromptCache:
         assert self._tree.nbytes <= self.limit_bytes
 
     def _add(self, token_ids: Sequence[int], slot: Slot, start: int) -> None:
-        payload = CachedPiece(kv=slot.state.read_kv(start, len(token_ids)), checkpoint=slot.state.checkpoint())
+        payload = CachedPiece(
+            kv=slot.state.read_kv(start, len(token_ids)),
+            checkpoint=slot.state.checkpoint(),
+        )
         nbytes = payload.kv.nbytes + payload.checkpoint.nbytes
         if not self._make_room(nbytes):
             return

@@ -3,7 +3,7 @@
 from collections import deque
 import logging
 
-from ..types import CallRecord
+from local_llm_engine.types import CallRecord
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -42,5 +42,5 @@ class CallLog:
         )
 
     def latest(self) -> tuple[CallRecord, ...]:
-        """The kept records, oldest first."""
+        """Return the kept records, oldest first."""
         return tuple(self._records)

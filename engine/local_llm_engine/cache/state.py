@@ -18,12 +18,24 @@ class KVState:
     an untouched row costs address space only, so the buffer spans the whole context from the start.
     """
 
-    def __init__(self, *, num_heads: int, head_dim: int, capacity: int, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(
+        self,
+        *,
+        num_heads: int,
+        head_dim: int,
+        capacity: int,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
         """Reserve room for `capacity` tokens."""
-        self.keys = torch.empty(num_heads, capacity, head_dim, dtype=dtype, device=device)
+        self.keys = torch.empty(
+            num_heads, capacity, head_dim, dtype=dtype, device=device
+        )
         self.values = torch.empty_like(self.keys)
 
-    def append(self, position: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    def append(
+        self, position: int, keys: Tensor, values: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Write rows [HKV, T, D] at `position`; return views [HKV, position + T, D] of all rows so far."""
         end = position + keys.shape[1]
         self.keys[:, position:end] = keys
@@ -50,8 +62,12 @@ class DeltaState:
         device: torch.device,
     ) -> None:
         """Start empty."""
-        self.conv = torch.zeros(num_channels, kernel_size - 1, dtype=dtype, device=device)
-        self.delta = torch.zeros(num_heads, key_dim, value_dim, dtype=torch.float32, device=device)
+        self.conv = torch.zeros(
+            num_channels, kernel_size - 1, dtype=dtype, device=device
+        )
+        self.delta = torch.zeros(
+            num_heads, key_dim, value_dim, dtype=torch.float32, device=device
+        )
 
 
 type LayerState = KVState | DeltaState
@@ -96,7 +112,9 @@ class SequenceState:
         self.capacity = capacity
         self.length = 0
         self._kv = tuple(layer for layer in self.layers if isinstance(layer, KVState))
-        self._delta = tuple(layer for layer in self.layers if isinstance(layer, DeltaState))
+        self._delta = tuple(
+            layer for layer in self.layers if isinstance(layer, DeltaState)
+        )
 
     def reset(self) -> None:
         """Forget everything: the state before the first token."""
@@ -115,7 +133,9 @@ class SequenceState:
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from `checkpoint`; the KV of its first `length` tokens must be in place."""
-        for layer, conv, delta in zip(self._delta, checkpoint.conv, checkpoint.delta, strict=True):
+        for layer, conv, delta in zip(
+            self._delta, checkpoint.conv, checkpoint.delta, strict=True
+        ):
             layer.conv.copy_(conv)
             layer.delta.copy_(delta)
         self.length = checkpoint.length
@@ -124,7 +144,9 @@ class SequenceState:
         """Copy the KV of tokens start .. end - 1 to RAM."""
         return KVRun(
             keys=tuple(_copy_to_ram(layer.keys[:, start:end]) for layer in self._kv),
-            values=tuple(_copy_to_ram(layer.values[:, start:end]) for layer in self._kv),
+            values=tuple(
+                _copy_to_ram(layer.values[:, start:end]) for layer in self._kv
+            ),
         )
 
     def write_kv(self, start: int, run: KVRun) -> None:
@@ -134,5 +156,5 @@ class SequenceState:
 
 
 def _copy_to_ram(tensor: Tensor) -> Tensor:
-    """A contiguous copy on the CPU that shares nothing with `tensor`."""
+    """Make a contiguous copy on the CPU that shares nothing with `tensor`."""
     return tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)

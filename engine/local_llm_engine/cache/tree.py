@@ -29,7 +29,7 @@ class Piece[Payload]:
     last_used: int = 0
 
     def chain(self) -> list[Piece[Payload]]:
-        """The pieces from the first token up to and with this one."""
+        """List the pieces from the first token up to and with this one."""
         pieces = []
         piece: Piece[Payload] | None = self
         while piece is not None:
@@ -95,17 +95,25 @@ class PromptTree[Payload]:
         return Match(piece, position, diverges=False)
 
     def at(self, tokens: Sequence[int]) -> Piece[Payload] | None:
-        """The piece that ends exactly after `tokens`, if there is one. Changes nothing."""
+        """Find the piece that ends exactly after `tokens`. Changes nothing."""
         piece = self.find(tokens, len(tokens)).piece
         return piece if piece is not None and piece.end == len(tokens) else None
 
-    def add(self, tokens: Sequence[int], parent: Piece[Payload] | None, payload: Payload, nbytes: int) -> Piece[Payload]:
+    def add(
+        self,
+        tokens: Sequence[int],
+        parent: Piece[Payload] | None,
+        payload: Payload,
+        nbytes: int,
+    ) -> Piece[Payload]:
         """Record that `tokens` were read, computed from `parent` on; no piece may end there yet."""
         node = self._node_at(tuple(tokens))
         assert node.piece is None
         assert parent is None or parent in self._nodes
         start = parent.end if parent else 0
-        piece = Piece(start=start, end=len(tokens), parent=parent, payload=payload, nbytes=nbytes)
+        piece = Piece(
+            start=start, end=len(tokens), parent=parent, payload=payload, nbytes=nbytes
+        )
         node.piece = piece
         self._nodes[piece] = node
         if parent:
@@ -124,7 +132,11 @@ class PromptTree[Payload]:
 
     def evict(self) -> Piece[Payload] | None:
         """Drop the least recently used piece that nothing goes on from; None where every piece is needed."""
-        idle = (piece for piece in self._nodes if not piece.num_children and not piece.num_holders)
+        idle = (
+            piece
+            for piece in self._nodes
+            if not piece.num_children and not piece.num_holders
+        )
         piece = min(idle, key=lambda idle_piece: idle_piece.last_used, default=None)
         if piece is not None:
             self._remove(piece)
@@ -138,7 +150,9 @@ class PromptTree[Payload]:
         assert self.nbytes == sum(piece.nbytes for piece in pieces)
         assert self.num_leaves == sum(not piece.num_children for piece in pieces)
         for node in nodes:
-            assert all(child.tokens[0] == first for first, child in node.children.items())
+            assert all(
+                child.tokens[0] == first for first, child in node.children.items()
+            )
             assert node is self._root or node.children or node.piece
         for piece in pieces:
             assert piece.num_children == sum(other.parent is piece for other in pieces)
@@ -147,7 +161,7 @@ class PromptTree[Payload]:
             assert _depth(self._nodes[piece]) == piece.end
 
     def _node_at(self, tokens: tuple[int, ...]) -> _Node[Payload]:
-        """The node that ends exactly after `tokens`, made or split off as needed."""
+        """Find the node that ends exactly after `tokens`; make it or split it off as needed."""
         node, position = self._root, 0
         while position < len(tokens):
             child = node.children.get(tokens[position])
@@ -171,7 +185,12 @@ class PromptTree[Payload]:
         if piece.parent:
             piece.parent.num_children -= 1
             self.num_leaves += not piece.parent.num_children
-        while node is not None and node.parent is not None and not node.children and node.piece is None:
+        while (
+            node is not None
+            and node.parent is not None
+            and not node.children
+            and node.piece is None
+        ):
             del node.parent.children[node.tokens[0]]
             node = node.parent
 
@@ -181,7 +200,14 @@ def _shared_length(run: tuple[int, ...], tokens: Sequence[int], position: int) -
     window = tuple(tokens[position : position + len(run)])
     if window == run:
         return len(run)
-    return next((index for index, (ours, theirs) in enumerate(zip(run, window, strict=False)) if ours != theirs), len(window))
+    return next(
+        (
+            index
+            for index, (ours, theirs) in enumerate(zip(run, window, strict=False))
+            if ours != theirs
+        ),
+        len(window),
+    )
 
 
 def _split[Payload](node: _Node[Payload], at: int) -> _Node[Payload]:

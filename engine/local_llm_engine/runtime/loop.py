@@ -6,7 +6,8 @@ import logging
 import queue
 import threading
 
-from ..errors import EngineClosedError, EngineError, GenerationError
+from local_llm_engine.errors import EngineClosedError, EngineError, GenerationError
+
 from .runner import Runner
 from .scheduler import Scheduler
 from .sequence import FailEvent, Phase, Sequence
@@ -45,7 +46,9 @@ class EngineLoop:
         self._closing = threading.Lock()
         self._closed = False
         loaded: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, args=(load, loaded), name="local_llm_engine", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, args=(load, loaded), name="local_llm_engine", daemon=True
+        )
         self._thread.start()
         error = loaded.get()
         if error is not None:
@@ -57,6 +60,7 @@ class EngineLoop:
 
         Raises:
             EngineClosedError: the engine was closed.
+
         """
         with self._closing:
             if self._closed:
@@ -75,7 +79,9 @@ class EngineLoop:
                 self._inbox.put(_Close())
         self._thread.join()
 
-    def _run(self, load: Callable[[], Runner], loaded: queue.SimpleQueue[Exception | None]) -> None:
+    def _run(
+        self, load: Callable[[], Runner], loaded: queue.SimpleQueue[Exception | None]
+    ) -> None:
         try:
             runner = load()
         except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to the caller of load
@@ -109,13 +115,19 @@ class EngineLoop:
         if sequence.phase is Phase.ENDED:
             self.scheduler.remove(sequence)
 
-    def _guard(self, runner: Runner, sequence: Sequence, action: Callable[[Sequence], None]) -> None:
+    def _guard(
+        self, runner: Runner, sequence: Sequence, action: Callable[[Sequence], None]
+    ) -> None:
         """Act on a sequence; a failure is its own and leaves the engine running."""
         try:
             action(sequence)
         except Exception as error:
             _LOGGER.exception("A %s request failed", sequence.purpose)
-            self._fail(runner, sequence, GenerationError(f"the engine failed while it computed: {error!r}"))
+            self._fail(
+                runner,
+                sequence,
+                GenerationError(f"the engine failed while it computed: {error!r}"),
+            )
 
     def _fail(self, runner: Runner, sequence: Sequence, error: EngineError) -> None:
         runner.discard(sequence)
@@ -124,4 +136,8 @@ class EngineLoop:
     def _fail_all(self, runner: Runner) -> None:
         for sequence in self.scheduler.sequences():
             self.scheduler.remove(sequence)
-            self._fail(runner, sequence, EngineClosedError("the engine was closed while it served the request"))
+            self._fail(
+                runner,
+                sequence,
+                EngineClosedError("the engine was closed while it served the request"),
+            )

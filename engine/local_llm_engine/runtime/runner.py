@@ -5,12 +5,13 @@ import time
 import torch
 from torch import Tensor
 
-from ..cache.placement import stretch_end
-from ..cache.ram import CachedPiece, PromptCache, Slot
-from ..cache.records import CallLog
-from ..cache.tree import Match
-from ..models.registry import Model
-from ..types import FinishReason, Outcome, Purpose, Usage
+from local_llm_engine.cache.placement import stretch_end
+from local_llm_engine.cache.ram import CachedPiece, PromptCache, Slot
+from local_llm_engine.cache.records import CallLog
+from local_llm_engine.cache.tree import Match
+from local_llm_engine.models.registry import Model
+from local_llm_engine.types import FinishReason, Outcome, Purpose, Usage
+
 from .sampler import Sampler
 from .sequence import FinishEvent, Phase, Sequence, TokenEvent
 
@@ -21,7 +22,15 @@ class Runner:
     Everything here runs on the thread that owns torch.
     """
 
-    def __init__(self, model: Model, cache: PromptCache, log: CallLog, *, context_length: int, chunk: int) -> None:
+    def __init__(
+        self,
+        model: Model,
+        cache: PromptCache,
+        log: CallLog,
+        *,
+        context_length: int,
+        chunk: int,
+    ) -> None:
         """Slots hold `context_length` tokens; a step reads at most `chunk`."""
         self._model = model
         self._cache = cache
@@ -62,7 +71,9 @@ class Runner:
         sequence.phase = Phase.PREFILL
         slot = self._slots.get(sequence.purpose)
         if slot is None:
-            slot = self._slots[sequence.purpose] = Slot(self._model.new_state(self._context_length))
+            slot = self._slots[sequence.purpose] = Slot(
+                self._model.new_state(self._context_length)
+            )
         token_ids = sequence.prompt.token_ids
         limit = sequence.target - 1 if sequence.answers else sequence.target
         match = self._cache.find(token_ids, limit)
@@ -73,7 +84,9 @@ class Runner:
         if match.piece:
             sequence.resumed_from = "ram" if copied else "slot"
         if sequence.answers:
-            self._samplers[sequence] = Sampler(sequence.sampling, token_ids, self._model.device)
+            self._samplers[sequence] = Sampler(
+                sequence.sampling, token_ids, self._model.device
+            )
 
     def _prefill(self, sequence: Sequence) -> None:
         """Read up to the next stop; at the prompt's end choose the first token."""
@@ -81,7 +94,11 @@ class Runner:
         breakpoints = sequence.prompt.breakpoints
         start = slot.state.length
         end = stretch_end(start, sequence.target, breakpoints, self._chunk)
-        hidden = self._forward(sequence.prompt.token_ids[start:end], slot) if start < end else None
+        hidden = (
+            self._forward(sequence.prompt.token_ids[start:end], slot)
+            if start < end
+            else None
+        )
         if end in breakpoints or end == sequence.target:
             self._store(sequence)
         if end < sequence.target:
@@ -96,7 +113,10 @@ class Runner:
 
     def _decode(self, sequence: Sequence) -> None:
         """Read the last token chosen and choose the next."""
-        self._choose(sequence, self._forward((sequence.answer[-1],), self._slots[sequence.purpose]))
+        self._choose(
+            sequence,
+            self._forward((sequence.answer[-1],), self._slots[sequence.purpose]),
+        )
 
     def _choose(self, sequence: Sequence, hidden: Tensor) -> None:
         logits = self._model.logits(hidden[-1:])[0]
@@ -114,7 +134,10 @@ class Runner:
         sequence.emit(FinishEvent(reason, self._end(sequence, reason or "warmed_up")))
 
     def _forward(self, token_ids: tuple[int, ...], slot: Slot) -> Tensor:
-        return self._model.forward(torch.tensor(token_ids, dtype=torch.int64, device=self._model.device), slot.state)
+        return self._model.forward(
+            torch.tensor(token_ids, dtype=torch.int64, device=self._model.device),
+            slot.state,
+        )
 
     def _store(self, sequence: Sequence) -> None:
         """Keep all that the slot has read, and a checkpoint at its end."""
@@ -136,4 +159,6 @@ def _outcome(match: Match[CachedPiece], target: int) -> Outcome:
         return Outcome.FIRST_TURN
     if match.diverges:
         return Outcome.DIVERGED
-    return Outcome.REGENERATED if match.num_known_tokens >= target else Outcome.CONTINUED
+    return (
+        Outcome.REGENERATED if match.num_known_tokens >= target else Outcome.CONTINUED
+    )

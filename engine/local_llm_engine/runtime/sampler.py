@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ..types import SamplingParams
+from local_llm_engine.types import SamplingParams
 
 
 class Sampler:
@@ -15,7 +15,9 @@ class Sampler:
     temperature, top-k, top-p, min-p.
     """
 
-    def __init__(self, params: SamplingParams, prompt_ids: Sequence[int], device: torch.device) -> None:
+    def __init__(
+        self, params: SamplingParams, prompt_ids: Sequence[int], device: torch.device
+    ) -> None:
         """Seed the generator; an unseeded sequence draws its own seed."""
         self._params = params
         self._generator = torch.Generator(device=device)
@@ -23,7 +25,9 @@ class Sampler:
             self._generator.seed()
         else:
             self._generator.manual_seed(params.seed)
-        self._prompt_ids = torch.tensor(sorted(set(prompt_ids)), dtype=torch.int64, device=device)
+        self._prompt_ids = torch.tensor(
+            sorted(set(prompt_ids)), dtype=torch.int64, device=device
+        )
 
     def sample(self, logits: Tensor, answer_ids: Sequence[int]) -> int:
         """Choose from logits [V], float32, given the answer so far; writes into `logits`."""
@@ -34,16 +38,26 @@ class Sampler:
         token_ids, logits = self._largest(logits)
         probabilities = torch.softmax(logits, dim=-1)
         probabilities = _keep_top_p(probabilities, self._params.top_p)
-        probabilities = torch.where(probabilities < self._params.min_p * probabilities[0], 0.0, probabilities)
-        return int(token_ids[torch.multinomial(probabilities, 1, generator=self._generator)])
+        probabilities = torch.where(
+            probabilities < self._params.min_p * probabilities[0], 0.0, probabilities
+        )
+        return int(
+            token_ids[torch.multinomial(probabilities, 1, generator=self._generator)]
+        )
 
     def _penalize(self, logits: Tensor, answer_ids: Sequence[int]) -> None:
         params = self._params
-        answer = torch.tensor(sorted(set(answer_ids)), dtype=torch.int64, device=logits.device)
+        answer = torch.tensor(
+            sorted(set(answer_ids)), dtype=torch.int64, device=logits.device
+        )
         if params.repetition_penalty != 1:
             seen = torch.cat((self._prompt_ids, answer)).unique()
             scores = logits[seen]
-            logits[seen] = torch.where(scores < 0, scores * params.repetition_penalty, scores / params.repetition_penalty)
+            logits[seen] = torch.where(
+                scores < 0,
+                scores * params.repetition_penalty,
+                scores / params.repetition_penalty,
+            )
         if params.presence_penalty:
             logits[answer] -= params.presence_penalty
 

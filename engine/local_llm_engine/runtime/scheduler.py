@@ -1,6 +1,7 @@
 """Who takes the next step: the voice first, then by arrival. Plain Python, no tensors."""
 
-from ..types import Purpose
+from local_llm_engine.types import Purpose
+
 from .sequence import Phase, Sequence
 
 
@@ -14,7 +15,9 @@ class Scheduler:
 
     def __init__(self) -> None:
         """Start empty."""
-        self._queues: dict[Purpose, list[Sequence]] = {purpose: [] for purpose in Purpose}
+        self._queues: dict[Purpose, list[Sequence]] = {
+            purpose: [] for purpose in Purpose
+        }
 
     def add(self, sequence: Sequence) -> None:
         """Let a sequence wait for its turn."""
@@ -29,7 +32,7 @@ class Scheduler:
         return True
 
     def next(self) -> Sequence | None:
-        """The sequence whose step comes next, None when there is nothing to do. Changes nothing."""
+        """Name the sequence whose step comes next, None when there is nothing to do."""
         return next((queue[0] for queue in self._queues.values() if queue), None)
 
     def sequences(self) -> list[Sequence]:

@@ -6,7 +6,15 @@ from enum import Enum, auto
 import time
 from typing import Literal
 
-from ..types import CallRecord, FinishReason, Outcome, Prompt, Purpose, SamplingParams, Usage
+from local_llm_engine.types import (
+    CallRecord,
+    FinishReason,
+    Outcome,
+    Prompt,
+    Purpose,
+    SamplingParams,
+    Usage,
+)
 
 
 class Phase(Enum):
@@ -76,7 +84,7 @@ class Sequence:
         return self.max_tokens > 0
 
     def usage(self) -> Usage:
-        """What the sequence has cost up to now."""
+        """Sum up what the sequence has cost up to now."""
         now = time.perf_counter()
         started = self.started_at or now
         prefilled = self.prefilled_at or now
@@ -93,14 +101,16 @@ class Sequence:
         )
 
     def record(self, finish: str) -> CallRecord:
-        """The call record of a sequence that ended in `finish`."""
+        """Make the call record of a sequence that ended in `finish`."""
         return CallRecord(
             purpose=self.purpose,
             session=self.session,
             outcome=self.outcome,
             resumed_from=self.resumed_from,
             divergence_token=self.divergence,
-            divergence_segment=None if self.divergence is None else self.prompt.segment_at(self.divergence),
+            divergence_segment=None
+            if self.divergence is None
+            else self.prompt.segment_at(self.divergence),
             finish=finish,
             usage=self.usage(),
         )

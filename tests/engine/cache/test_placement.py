@@ -1,10 +1,13 @@
 """Where prefill stops."""
 
-from local_llm_engine.cache.placement import stretch_end
 import pytest
 
+from local_llm_engine.cache.placement import stretch_end
 
-def stops_from(start: int, target: int, checkpoints: list[int], chunk: int) -> list[int]:
+
+def stops_from(
+    start: int, target: int, checkpoints: list[int], chunk: int
+) -> list[int]:
     """All stops of a run that begins at `start`."""
     stops = [start]
     while stops[-1] < target:
@@ -21,7 +24,9 @@ def stops_from(start: int, target: int, checkpoints: list[int], chunk: int) -> l
         pytest.param(1, [1], 64, [1], id="one token"),
     ],
 )
-def test_stops_at_checkpoints_grid_and_target(target: int, checkpoints: list[int], chunk: int, expected: list[int]) -> None:
+def test_stops_at_checkpoints_grid_and_target(
+    target: int, checkpoints: list[int], chunk: int, expected: list[int]
+) -> None:
     """Every stop is a checkpoint, a multiple of the chunk or the target."""
     assert stops_from(0, target, checkpoints, chunk) == expected
 

@@ -1,6 +1,7 @@
 """The index of prompts: plain ints, any order of operations."""
 
 from hypothesis import given, strategies as st
+
 from local_llm_engine.cache.tree import Piece, PromptTree
 
 TOKENS = st.lists(st.integers(0, 2), min_size=1, max_size=12).map(tuple)
@@ -67,8 +68,13 @@ def test_eviction_takes_the_least_recently_used_leaf_and_spares_what_is_held() -
     tree.check_integrity()
 
 
-@given(st.lists(st.tuples(TOKENS, st.lists(st.integers(1, 12), max_size=3)), max_size=30), st.data())
-def test_books_hold_after_any_operations(reads: list[tuple[tuple[int, ...], list[int]]], data: st.DataObject) -> None:
+@given(
+    st.lists(st.tuples(TOKENS, st.lists(st.integers(1, 12), max_size=3)), max_size=30),
+    st.data(),
+)
+def test_books_hold_after_any_operations(
+    reads: list[tuple[tuple[int, ...], list[int]]], data: st.DataObject
+) -> None:
     """Random reads, holds and evictions keep bytes, counts and positions true, and lookups exact."""
     tree = PromptTree[str]()
     for tokens, marks in reads:

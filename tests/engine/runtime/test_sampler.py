@@ -2,16 +2,23 @@
 
 from dataclasses import replace
 
-from local_llm_engine.runtime.sampler import Sampler
-from local_llm_engine.types import SamplingParams
 import pytest
 import torch
+
+from local_llm_engine.runtime.sampler import Sampler
+from local_llm_engine.types import SamplingParams
 
 LOGITS = torch.tensor([0.0, 3.0, 1.0, 2.0, -1.0])
 PLAIN = SamplingParams(temperature=1.0, top_k=0, top_p=1.0)
 
 
-def drawn(params: SamplingParams, *, prompt: tuple[int, ...] = (), answer: tuple[int, ...] = (), times: int = 300) -> set[int]:
+def drawn(
+    params: SamplingParams,
+    *,
+    prompt: tuple[int, ...] = (),
+    answer: tuple[int, ...] = (),
+    times: int = 300,
+) -> set[int]:
     """All tokens that come up in many draws."""
     sampler = Sampler(params, prompt, torch.device("cpu"))
     return {sampler.sample(LOGITS.clone(), answer) for _ in range(times)}
@@ -30,7 +37,9 @@ def drawn(params: SamplingParams, *, prompt: tuple[int, ...] = (), answer: tuple
         pytest.param(replace(PLAIN, temperature=5.0), {0, 1, 2, 3, 4}, id="hot"),
     ],
 )
-def test_filters_keep_the_right_tokens(params: SamplingParams, expected: set[int]) -> None:
+def test_filters_keep_the_right_tokens(
+    params: SamplingParams, expected: set[int]
+) -> None:
     """Every kept token comes up, no other ever does."""
     assert drawn(replace(params, seed=42)) == expected
 
@@ -63,7 +72,13 @@ def test_presence_penalty_lowers_only_the_answers_tokens() -> None:
 def test_a_seed_repeats_and_its_lack_does_not() -> None:
     """The same seed draws the same tokens."""
     seeded = replace(PLAIN, temperature=5.0, seed=7)
-    runs = [[Sampler(params, (), torch.device("cpu")) for _ in range(2)] for params in (seeded, replace(seeded, seed=None))]
-    draws = [[[sampler.sample(LOGITS.clone(), ()) for _ in range(50)] for sampler in run] for run in runs]
+    runs = [
+        [Sampler(params, (), torch.device("cpu")) for _ in range(2)]
+        for params in (seeded, replace(seeded, seed=None))
+    ]
+    draws = [
+        [[sampler.sample(LOGITS.clone(), ()) for _ in range(50)] for sampler in run]
+        for run in runs
+    ]
     assert draws[0][0] == draws[0][1]
     assert draws[1][0] != draws[1][1]

@@ -1,15 +1,22 @@
 """Who takes the next step."""
 
+import pytest
+
 from local_llm_engine.runtime.scheduler import Scheduler
 from local_llm_engine.runtime.sequence import Phase, Sequence
 from local_llm_engine.types import Prompt, Purpose, SamplingParams
-import pytest
 
 
 def make_sequence(purpose: Purpose) -> Sequence:
-    """A sequence with nothing to do."""
+    """Make a sequence with nothing to do."""
     return Sequence(
-        prompt=Prompt(token_ids=(1,), segments=(), breakpoints=(), question_start=0, question_end=1),
+        prompt=Prompt(
+            token_ids=(1,),
+            segments=(),
+            breakpoints=(),
+            question_start=0,
+            question_end=1,
+        ),
         sampling=SamplingParams(),
         purpose=purpose,
         session="",
@@ -25,7 +32,9 @@ def test_nothing_to_do() -> None:
     assert Scheduler().next() is None
 
 
-@pytest.mark.parametrize("arrivals", [[Purpose.WARM_UP, Purpose.BACKGROUND, Purpose.VOICE], list(Purpose)])
+@pytest.mark.parametrize(
+    "arrivals", [[Purpose.WARM_UP, Purpose.BACKGROUND, Purpose.VOICE], list(Purpose)]
+)
 def test_the_voice_goes_first_whoever_came_before(arrivals: list[Purpose]) -> None:
     """A warm-up that has begun gives way, and goes on when the voice has ended."""
     scheduler = Scheduler()

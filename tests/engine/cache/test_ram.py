@@ -1,0 +1,167 @@
+"""The prompt cache in RAM: what is put back is what was there, bit for bit, within the budget."""
+
+import pytest
+import torch
+
+from local_llm_engine.cache.ram import PromptCache, Slot
+from local_llm_engine.cache.state import DeltaState, KVState, SequenceState
+
+CPU = torch.device("cpu")
+CAPACITY = 64
+BYTES_PER_TOKEN = 2 * 2 * 4 * 4
+BYTES_PER_CHECKPOINT = 6 * 3 * 4 + 2 * 4 * 5 * 4
+
+
+def make_slot() -> Slot:
+    """Make a slot of one DeltaNet and one attention layer."""
+    delta = DeltaState(
+        num_channels=6,
+        kernel_size=4,
+        num_heads=2,
+        key_dim=4,
+        value_dim=5,
+        dtype=torch.float32,
+        device=CPU,
+    )
+    kv = KVState(
+        num_heads=2, head_dim=4, capacity=CAPACITY, dtype=torch.float32, device=CPU
+    )
+    return Slot(SequenceState([delta, kv], CAPACITY))
+
+
+def read(cache: PromptCache, slot: Slot, tokens: tuple[int, ...], *stops: int) -> None:
+    """Read `tokens` as a model would whose state depends on every token before; store at each stop."""
+    delta, kv = slot.state.layers
+    assert isinstance(delta, DeltaState)
+    assert isinstance(kv, KVState)
+    for position in range(slot.state.length, len(tokens)):
+        delta.delta.mul_(0.9).add_(tokens[position])
+        delta.conv.copy_(delta.conv.roll(1)).add_(tokens[position] / 7)
+        rows = delta.delta[:, :, :1].transpose(1, 2)
+        kv.append(position, rows, rows + 1)
+        slot.state.length = position + 1
+        if position + 1 in stops:
+            cache.store(tokens[: position + 1], slot)
+
+
+def assert_same_state(ours: SequenceState, theirs: SequenceState) -> None:
+    """Equal to the last bit, garbage rows apart."""
+    assert ours.length == theirs.length
+    for mine, other in zip(
+        (*ours.checkpoint().delta, *ours.checkpoint().conv),
+        (*theirs.checkpoint().delta, *theirs.checkpoint().conv),
+        strict=True,
+    ):
+        assert torch.equal(mine, other)
+    for mine, other in zip(
+        ours.read_kv(0, ours.length)[:],
+        theirs.read_kv(0, theirs.length)[:],
+        strict=True,
+    ):
+        assert all(torch.equal(a, b) for a, b in zip(mine, other, strict=True))
+
+
+HOUSE = tuple(range(20))
+KITCHEN, BEDROOM = (*HOUSE, 101, 7, 8), (*HOUSE, 102, 9)
+
+
+def test_every_checkpoint_is_restored_into_another_slot_bit_for_bit() -> None:
+    """Restore plus rest equals cold."""
+    cache = PromptCache(1 << 20)
+    read(cache, make_slot(), KITCHEN, 5, 20, 23)
+    for limit, expected in [(4, None), (5, 5), (19, 5), (20, 20), (23, 23)]:
+        piece = cache.find(KITCHEN, limit).piece
+        slot = make_slot()
+        cache.restore(piece, slot)
+        assert (piece.end if piece else None) == expected
+        cold = make_slot()
+        read(PromptCache(0), cold, KITCHEN)
+        read(PromptCache(0), slot, KITCHEN)
+        assert_same_state(slot.state, cold.state)
+
+
+def test_a_slot_copies_only_what_it_does_not_hold() -> None:
+    """From one satellite to the next only the other's own lines move."""
+    cache = PromptCache(1 << 20)
+    slot = make_slot()
+    read(cache, slot, KITCHEN, 20, 23)
+    other = make_slot()
+    assert cache.restore(cache.find(BEDROOM, 22).piece, other) == 20
+    read(cache, other, BEDROOM, 22)
+    assert cache.restore(cache.find(KITCHEN, 23).piece, slot) == 0
+    assert cache.restore(cache.find(BEDROOM, 22).piece, slot) == 2
+    cold = make_slot()
+    read(PromptCache(0), cold, BEDROOM)
+    assert_same_state(slot.state, cold.state)
+
+
+def test_a_common_prefix_is_stored_once() -> None:
+    """Bytes are those of every distinct run and checkpoint."""
+    cache = PromptCache(1 << 20)
+    for prompt in (KITCHEN, BEDROOM):
+        slot = make_slot()
+        cache.restore(cache.find(prompt, 20).piece, slot)
+        read(cache, slot, prompt, 20, len(prompt))
+    assert cache.nbytes == (20 + 3 + 2) * BYTES_PER_TOKEN + 3 * BYTES_PER_CHECKPOINT
+    assert cache.num_prompts == 2
+
+
+def test_a_hit_hands_out_copies() -> None:
+    """Going on from a restored state leaves what is stored untouched."""
+    cache = PromptCache(1 << 20)
+    read(cache, make_slot(), KITCHEN, 20)
+    piece = cache.find(KITCHEN, 20).piece
+    assert piece is not None
+    before = [
+        tensor.clone()
+        for part in (piece.payload.checkpoint.delta, piece.payload.kv.keys)
+        for tensor in part
+    ]
+    slot = make_slot()
+    cache.restore(piece, slot)
+    read(cache, slot, (*KITCHEN, *range(30)), 53)
+    after = [
+        tensor
+        for part in (piece.payload.checkpoint.delta, piece.payload.kv.keys)
+        for tensor in part
+    ]
+    assert all(torch.equal(old, new) for old, new in zip(before, after, strict=True))
+
+
+def test_the_budget_holds_and_the_house_outlives_old_questions() -> None:
+    """The least recently used leaves go, their common prefix stays."""
+    one_prompt = 20 * BYTES_PER_TOKEN + BYTES_PER_CHECKPOINT
+    one_question = 3 * BYTES_PER_TOKEN + BYTES_PER_CHECKPOINT
+    cache = PromptCache(one_prompt + 2 * one_question)
+    slot = make_slot()
+    for question in range(10):
+        prompt = (*HOUSE, 50 + question, 1, 2)
+        cache.restore(cache.find(prompt, 22).piece, slot)
+        read(cache, slot, prompt, 20, 23)
+        cache.check_integrity()
+    known = [
+        cache.find((*HOUSE, 50 + question, 1, 2), 23).piece for question in range(10)
+    ]
+    assert [piece.end if piece else 0 for piece in known] == [20] * 8 + [23] * 2
+
+
+def test_a_prompt_larger_than_the_budget_is_said_once() -> None:
+    """Nothing is kept, nothing breaks, and status can tell why."""
+    cache = PromptCache(10)
+    for _ in range(2):
+        read(cache, make_slot(), KITCHEN, 20, 23)
+    assert cache.nbytes == 0
+    assert len(cache.notices) == 1
+    assert "too small" in cache.notices[0]
+
+
+@pytest.mark.parametrize("limit", [0, 1 << 20])
+def test_release_makes_a_slots_pieces_evictable(limit: int) -> None:
+    """A failed sequence leaves nothing held."""
+    cache = PromptCache(limit)
+    slot = make_slot()
+    read(cache, slot, KITCHEN, 20, 23)
+    cache.release(slot)
+    assert slot.piece is None
+    assert slot.state.length == 0
+    cache.check_integrity()
