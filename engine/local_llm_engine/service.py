@@ -11,7 +11,7 @@ import torch
 
 from .cache.ram import PromptCache
 from .cache.records import CallLog
-from .chat import ChatFormat
+from .chat import AnswerDecoder, ChatFormat
 from .config import EngineConfig
 from .errors import ContextLengthError, InvalidRequestError, ModelLoadError
 from .models.registry import ModelSummary, inspect_model, load_model
@@ -118,19 +118,7 @@ class Engine:
             request, prompt, len(prompt.token_ids), max_tokens
         ) as events:
             async for event in events:
-                match event:
-                    case TokenEvent(token_id):
-                        deltas = decoder.feed(token_id)
-                    case FinishEvent(reason, usage):
-                        deltas = decoder.finish()
-                        reason = (
-                            FinishReason.TOOL_CALLS
-                            if decoder.has_tool_calls
-                            else reason
-                        )
-                        assert reason is not None
-                        deltas.append(FinishDelta(reason, usage))
-                for delta in deltas:
+                for delta in _deltas(decoder, event):
                     yield delta
 
     async def warm_up(self, request: ChatRequest) -> Usage:
@@ -190,7 +178,7 @@ class Engine:
     @asynccontextmanager
     async def _running(
         self, request: ChatRequest, prompt: Prompt, target: int, max_tokens: int
-    ) -> AsyncIterator[AsyncIterator[SequenceEvent]]:
+    ) -> AsyncIterator[AsyncIterator[TokenEvent | FinishEvent]]:
         """Submit a sequence and hand out its events up to the last; leaving early cancels it."""
         queue: asyncio.Queue[SequenceEvent] = asyncio.Queue()
         asyncio_loop = asyncio.get_running_loop()
@@ -213,7 +201,7 @@ class Engine:
 
 async def _until_ended(
     queue: asyncio.Queue[SequenceEvent],
-) -> AsyncIterator[SequenceEvent]:
+) -> AsyncIterator[TokenEvent | FinishEvent]:
     """Yield the events up to and with the finish; a failure is raised."""
     while True:
         event = await queue.get()
@@ -222,6 +210,16 @@ async def _until_ended(
         yield event
         if isinstance(event, FinishEvent):
             return
+
+
+def _deltas(decoder: AnswerDecoder, event: TokenEvent | FinishEvent) -> list[Delta]:
+    """Turn an event into what the caller sees of it."""
+    if isinstance(event, TokenEvent):
+        return decoder.feed(event.token_id)
+    deltas = decoder.finish()
+    calls_tools = event.reason is FinishReason.STOP and decoder.has_tool_calls
+    reason = FinishReason.TOOL_CALLS if calls_tools else event.reason
+    return [*deltas, FinishDelta(reason, event.usage)]
 
 
 def _deliver(

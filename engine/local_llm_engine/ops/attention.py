@@ -24,10 +24,14 @@ def attention_reference(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
     num_tokens, num_heads, head_dim = query.shape
     group = num_heads // keys.shape[0]
     prefix = keys.shape[1]
-    visible = torch.ones(num_tokens, prefix, dtype=torch.bool, device=query.device).tril(prefix - num_tokens)
+    visible = torch.ones(
+        num_tokens, prefix, dtype=torch.bool, device=query.device
+    ).tril(prefix - num_tokens)
     outputs = []
     for head in range(num_heads):
-        scores = query[:, head].float() @ keys[head // group].float().t() * head_dim**-0.5
+        scores = (
+            query[:, head].float() @ keys[head // group].float().t() * head_dim**-0.5
+        )
         weights = scores.masked_fill(~visible, -math.inf).softmax(-1)
         outputs.append(weights @ values[head // group].float())
     return torch.stack(outputs, dim=1).to(values.dtype)
@@ -35,7 +39,7 @@ def attention_reference(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
 
 def attention(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
     """Compute all rows in blocks; a block's query heads of one key head share one product, so nothing is expanded."""
-    num_tokens, num_heads, head_dim = query.shape
+    num_tokens, num_heads, _ = query.shape
     group = num_heads // keys.shape[0]
     block = max(1, _CPU_ROWS // group) if query.device.type == "cpu" else num_tokens
     past = keys.shape[1] - num_tokens
@@ -63,23 +67,33 @@ def _attend(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
     num_key_heads, prefix, _ = keys.shape
     group = num_heads // num_key_heads
     grouped = query.view(num_rows, num_key_heads, group, head_dim).permute(1, 2, 0, 3)
-    grouped = grouped.reshape(num_key_heads, group * num_rows, head_dim).mul(head_dim**-0.5)
+    grouped = grouped.reshape(num_key_heads, group * num_rows, head_dim).mul(
+        head_dim**-0.5
+    )
     scores = torch.bmm(keys, grouped.transpose(1, 2)).transpose(1, 2)  # [HKV, G * B, P]
-    recent = scores.unflatten(1, (group, num_rows))[..., prefix - num_rows :]
-    future = torch.ones(num_rows, num_rows, dtype=torch.bool, device=query.device).triu_(1)
+    recent = scores.view(num_key_heads, group, num_rows, prefix)[
+        ..., prefix - num_rows :
+    ]
+    future = torch.ones(
+        num_rows, num_rows, dtype=torch.bool, device=query.device
+    ).triu_(1)
     recent.masked_fill_(future, -math.inf)
     weights = scores.softmax(-1, dtype=torch.float32).to(values.dtype)
     output = torch.bmm(weights, values).view(num_key_heads, group, num_rows, head_dim)
     return output.permute(2, 0, 1, 3).reshape(num_rows, num_heads, head_dim)
 
 
-def rotary_angles(start: int, num_tokens: int, frequencies: Tensor) -> tuple[Tensor, Tensor]:
+def rotary_angles(
+    start: int, num_tokens: int, frequencies: Tensor
+) -> tuple[Tensor, Tensor]:
     """Return cosine and sine [T, 1, R / 2], float32, of positions start .. start + T - 1.
 
     `frequencies`: [R / 2], float32, radians a position. Text takes the same position on all three axes
     of an interleaved multimodal embedding, which is then the plain one.
     """
-    positions = torch.arange(start, start + num_tokens, dtype=torch.float32, device=frequencies.device)
+    positions = torch.arange(
+        start, start + num_tokens, dtype=torch.float32, device=frequencies.device
+    )
     angles = (positions[:, None] * frequencies)[:, None]
     return angles.cos(), angles.sin()
 
@@ -90,7 +104,9 @@ def rotate(rows: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     Pairs are value i and value i + R / 2; the values past R stay as they are.
     """
     half = cosine.shape[-1]
-    first, second, rest = rows.split((half, half, rows.shape[-1] - 2 * half), dim=-1)
+    first, second, rest = torch.split(
+        rows, [half, half, rows.shape[-1] - 2 * half], dim=-1
+    )
     turned_first = torch.addcmul(first * cosine, second, sine, value=-1)
     turned_second = torch.addcmul(second * cosine, first, sine)
     return torch.cat((turned_first, turned_second, rest), dim=-1)

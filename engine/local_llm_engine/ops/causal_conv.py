@@ -13,14 +13,19 @@ from torch import Tensor
 from torch.nn import functional
 
 
-def causal_conv_reference(rows: Tensor, weight: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+def causal_conv_reference(
+    rows: Tensor, weight: Tensor, state: Tensor
+) -> tuple[Tensor, Tensor]:
     """Compute each output from the kernel's window over the inputs so far; plain and slow."""
     kernel = weight.shape[0]
     window = torch.cat((state.t().to(rows.dtype), rows))
     outputs = [
-        (window[token : token + kernel].to(weight.dtype) * weight).sum(0) for token in range(rows.shape[0])
+        (window[token : token + kernel].to(weight.dtype) * weight).sum(0)
+        for token in range(rows.shape[0])
     ]
-    return functional.silu(torch.stack(outputs)), window[-(kernel - 1) :].t().to(state.dtype)
+    return functional.silu(torch.stack(outputs)), window[-(kernel - 1) :].t().to(
+        state.dtype
+    )
 
 
 def causal_conv(rows: Tensor, weight: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
@@ -35,7 +40,9 @@ def causal_conv(rows: Tensor, weight: Tensor, state: Tensor) -> tuple[Tensor, Te
     return functional.silu(output, inplace=True), window[num_tokens:].t()
 
 
-def causal_conv_one_row(rows: Tensor, weight: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+def causal_conv_one_row(
+    rows: Tensor, weight: Tensor, state: Tensor
+) -> tuple[Tensor, Tensor]:
     """Compute exactly one token (T = 1)."""
     window = torch.cat((state.t(), rows))
     output = (window.to(weight.dtype) * weight).sum(0, keepdim=True)

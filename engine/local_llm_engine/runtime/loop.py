@@ -130,12 +130,15 @@ class EngineLoop:
             )
 
     def _fail(self, runner: Runner, sequence: Sequence, error: EngineError) -> None:
-        runner.discard(sequence)
+        self.scheduler.remove(sequence)
+        try:
+            runner.discard(sequence)
+        except Exception:
+            _LOGGER.exception("The state of a failed request could not be reset")
         sequence.emit(FailEvent(error))
 
     def _fail_all(self, runner: Runner) -> None:
         for sequence in self.scheduler.sequences():
-            self.scheduler.remove(sequence)
             self._fail(
                 runner,
                 sequence,

@@ -109,7 +109,7 @@ class Runner:
             assert hidden is not None
             self._choose(sequence, hidden)
         else:
-            self._finish(sequence, None)
+            self._finish(sequence, FinishReason.STOP, "warmed_up")
 
     def _decode(self, sequence: Sequence) -> None:
         """Read the last token chosen and choose the next."""
@@ -122,16 +122,16 @@ class Runner:
         logits = self._model.logits(hidden[-1:])[0]
         token_id = self._samplers[sequence].sample(logits, sequence.answer)
         if token_id in sequence.end_token_ids:
-            self._finish(sequence, FinishReason.STOP)
+            self._finish(sequence, FinishReason.STOP, "stop")
             return
         sequence.answer.append(token_id)
         sequence.emit(TokenEvent(token_id))
         if len(sequence.answer) >= sequence.max_tokens:
-            self._finish(sequence, FinishReason.LENGTH)
+            self._finish(sequence, FinishReason.LENGTH, "length")
 
-    def _finish(self, sequence: Sequence, reason: FinishReason | None) -> None:
+    def _finish(self, sequence: Sequence, reason: FinishReason, finish: str) -> None:
         self._store(sequence)
-        sequence.emit(FinishEvent(reason, self._end(sequence, reason or "warmed_up")))
+        sequence.emit(FinishEvent(reason, self._end(sequence, finish)))
 
     def _forward(self, token_ids: tuple[int, ...], slot: Slot) -> Tensor:
         return self._model.forward(

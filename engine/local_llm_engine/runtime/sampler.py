@@ -25,9 +25,7 @@ class Sampler:
             self._generator.seed()
         else:
             self._generator.manual_seed(params.seed)
-        self._prompt_ids = torch.tensor(
-            sorted(set(prompt_ids)), dtype=torch.int64, device=device
-        )
+        self._prompt_ids = frozenset(prompt_ids)
 
     def sample(self, logits: Tensor, answer_ids: Sequence[int]) -> int:
         """Choose from logits [V], float32, given the answer so far; writes into `logits`."""
@@ -47,19 +45,18 @@ class Sampler:
 
     def _penalize(self, logits: Tensor, answer_ids: Sequence[int]) -> None:
         params = self._params
-        answer = torch.tensor(
-            sorted(set(answer_ids)), dtype=torch.int64, device=logits.device
-        )
         if params.repetition_penalty != 1:
-            seen = torch.cat((self._prompt_ids, answer)).unique()
-            scores = logits[seen]
-            logits[seen] = torch.where(
+            seen = self._prompt_ids.union(answer_ids)
+            index = torch.tensor(sorted(seen), device=logits.device)
+            scores = logits[index]
+            logits[index] = torch.where(
                 scores < 0,
                 scores * params.repetition_penalty,
                 scores / params.repetition_penalty,
             )
-        if params.presence_penalty:
-            logits[answer] -= params.presence_penalty
+        if params.presence_penalty and answer_ids:
+            present = torch.tensor(sorted(set(answer_ids)), device=logits.device)
+            logits[present] -= params.presence_penalty
 
     def _largest(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Token ids and logits, the largest first, top-k of them where that is asked for."""

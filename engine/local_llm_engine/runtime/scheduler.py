@@ -41,8 +41,11 @@ class Scheduler:
 
     @property
     def num_running(self) -> int:
-        """How many have taken a step."""
-        return sum(sequence.phase is not Phase.WAITING for sequence in self.sequences())
+        """How many have taken a step and not ended."""
+        return sum(
+            sequence.phase in (Phase.PREFILL, Phase.DECODE)
+            for sequence in self.sequences()
+        )
 
     @property
     def num_waiting(self) -> int:

@@ -35,9 +35,9 @@ class TokenEvent:
 
 @dataclass(frozen=True, slots=True)
 class FinishEvent:
-    """The sequence ended as asked; the last event. `reason` is None for a warm-up."""
+    """The sequence ended as asked; the last event."""
 
-    reason: Literal[FinishReason.STOP, FinishReason.LENGTH] | None
+    reason: FinishReason
     usage: Usage
 
 

@@ -17,4 +17,8 @@ from .chunked import gated_delta_rule_chunked
 from .recurrent import gated_delta_rule_recurrent
 from .reference import gated_delta_rule_reference
 
-__all__ = ["gated_delta_rule_chunked", "gated_delta_rule_recurrent", "gated_delta_rule_reference"]
+__all__ = [
+    "gated_delta_rule_chunked",
+    "gated_delta_rule_recurrent",
+    "gated_delta_rule_reference",
+]

@@ -1,4 +1,15 @@
-"""The gated delta rule for many tokens at once: the form of prefill."""
+"""The gated delta rule for many tokens at once: the form of prefill.
+
+Within a chunk the updates of C tokens become matrix products (the WY form of arXiv:2412.06464, section
+3.3). With G = exp(cumulative decay), D[i, j] = G[i] / G[j] for j <= i, and A = I + tril(beta k k^T D, -1):
+u = A^-1 (beta v) is what the chunk would write onto an empty memory, and w = A^-1 (beta G k) is how it
+reads the memory S that it meets; then
+
+    n = u - w S;    o = (G q) S + (q k^T D) n;    S' = G[last] S + (k G[last] / G)^T n
+
+Phase 1 computes for all chunks at once what does not depend on S; phase 2 carries S from chunk to chunk
+with three batched products each.
+"""
 
 import math
 
@@ -12,47 +23,50 @@ CHUNK_TOKENS = 64
 
 
 def gated_delta_rule_chunked(
-    query: Tensor, key: Tensor, value: Tensor, decay: Tensor, beta: Tensor, state: Tensor
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    decay: Tensor,
+    beta: Tensor,
+    state: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """Read T >= 1 tokens in equal chunks of at most 64.
 
-    Shapes and value spaces as in the package's docstring. The chunk lengths follow from T alone and
-    waste less than one token a chunk. Within a chunk the T updates become matrix products (the WY
-    form of arXiv:2412.06464, section 3.3, with the decays of its equation 12): phase 1 computes for
-    all chunks at once what does not depend on the memory, phase 2 carries the memory from chunk to
-    chunk with three batched products each.
-
-    With G = exp(cumulative decay), D[i, j] = G[i] / G[j] for j <= i, and A = I + tril(beta k k^T D, -1):
-    u = A^-1 (beta v) is what a chunk would write onto an empty memory, w = A^-1 (beta G k) is how it
-    reads the memory S that it meets; then
-        n = u - w S;   o = (G q) S + (q k^T D) n;   S' = G[last] S + (k G[last] / G)^T n.
+    Shapes and value spaces as in the package's docstring. The length of the chunks follows from T alone
+    and wastes less than one token a chunk, so a short stretch costs little.
     """
-    num_tokens, num_value_heads, value_dim = value.shape
+    num_tokens = value.shape[0]
     num_chunks = -(-num_tokens // CHUNK_TOKENS)
     length = -(-num_tokens // num_chunks)
-    q = l2_norm(_chunks(query, num_chunks, length)).mul_(query.shape[-1] ** -0.5)  # [HK, N, C, K]
+    q = l2_norm(_chunks(query, num_chunks, length)).mul_(
+        query.shape[-1] ** -0.5
+    )  # [HK, N, C, K]
     k = l2_norm(_chunks(key, num_chunks, length))
     v = _chunks(value, num_chunks, length)  # [HV, N, C, V]
     cumulative = _chunks(decay, num_chunks, length).cumsum(-1)  # [HV, N, C]
-    strength = _chunks(beta, num_chunks, length)
+    inverse, attention = _within_chunks(
+        q, k, cumulative, _chunks(beta, num_chunks, length)
+    )
 
-    inverse, attention = _within_chunks(q, k, cumulative, strength)
     growth = cumulative.exp()
+    last = cumulative[..., -1:]
     u = inverse @ v  # [HV, N, C, V]
     w = _per_value_head(inverse.mul_(growth[..., None, :]), k)
-    last = cumulative[..., -1:]
     readers = torch.cat((w, _scale_rows(q, growth)), dim=2)  # [HV, N, 2C, K]
-    writers = _scale_rows(k, (last - cumulative).exp()).transpose(-1, -2)  # [HV, N, K, C]
+    writers = _scale_rows(k, (last - cumulative).exp()).transpose(
+        -1, -2
+    )  # [HV, N, K, C]
     carried = last.exp()[..., None]  # [HV, N, 1, 1]
 
     outputs = torch.empty_like(u)
     for chunk in range(num_chunks):
         read = torch.bmm(readers[:, chunk], state)
         new_values = u[:, chunk] - read[:, :length]
-        outputs[:, chunk] = torch.baddbmm(read[:, length:], attention[:, chunk], new_values)
+        outputs[:, chunk] = torch.baddbmm(
+            read[:, length:], attention[:, chunk], new_values
+        )
         state = torch.baddbmm(state * carried[:, chunk], writers[:, chunk], new_values)
-    outputs = outputs.view(num_value_heads, num_chunks * length, value_dim)[:, :num_tokens]
-    return outputs.transpose(0, 1).to(value.dtype), state
+    return outputs.flatten(1, 2)[:, :num_tokens].transpose(0, 1).to(value.dtype), state
 
 
 def _chunks(rows: Tensor, num_chunks: int, length: int) -> Tensor:
@@ -60,23 +74,34 @@ def _chunks(rows: Tensor, num_chunks: int, length: int) -> Tensor:
     heads_first = rows.float().transpose(0, 1)
     missing = num_chunks * length - rows.shape[0]
     if missing:
-        heads_first = functional.pad(heads_first, (0, 0) * (rows.dim() - 2) + (0, missing))
+        heads_first = functional.pad(
+            heads_first, (0, 0) * (rows.dim() - 2) + (0, missing)
+        )
     return heads_first.reshape(rows.shape[1], num_chunks, length, *rows.shape[2:])
 
 
-def _within_chunks(q: Tensor, k: Tensor, cumulative: Tensor, strength: Tensor) -> tuple[Tensor, Tensor]:
+def _within_chunks(
+    q: Tensor, k: Tensor, cumulative: Tensor, strength: Tensor
+) -> tuple[Tensor, Tensor]:
     """Return A^-1 with beta folded into its columns, and q k^T D; both [HV, N, C, C], lower triangular."""
     num_key_heads, num_chunks, length, _ = k.shape
     grouped = (num_key_heads, -1, num_chunks, length, length)
     shape = (-1, num_chunks, length, length)
     future = torch.ones(length, length, dtype=torch.bool, device=k.device).triu_(1)
     # Masked before exp: a future decay would be positive and could overflow.
-    pairwise = (cumulative[..., :, None] - cumulative[..., None, :]).masked_fill_(future, -math.inf).exp_().view(grouped)
+    pairwise = (
+        (cumulative[..., :, None] - cumulative[..., None, :])
+        .masked_fill_(future, -math.inf)
+        .exp_()
+        .view(grouped)
+    )
     transposed = k.transpose(-1, -2)
     attention = (pairwise * (q @ transposed)[:, None]).view(shape)
     system = (pairwise * (k @ transposed)[:, None]).view(shape) * strength[..., None]
     identity = torch.eye(length, device=k.device).expand_as(system)
-    inverse = torch.linalg.solve_triangular(system, identity, upper=False, unitriangular=True)
+    inverse = torch.linalg.solve_triangular(
+        system, identity, upper=False, unitriangular=True
+    )
     return inverse * strength[..., None, :], attention
 
 
@@ -86,9 +111,13 @@ def _per_value_head(matrices: Tensor, k: Tensor) -> Tensor:
     if matrices.shape[0] == num_key_heads:
         return matrices @ k
     # One product a key head: the matrices of its group stand one below the other.
-    stacked = matrices.view(num_key_heads, -1, num_chunks, length, length).transpose(1, 2)
+    stacked = matrices.view(num_key_heads, -1, num_chunks, length, length).transpose(
+        1, 2
+    )
     product = stacked.reshape(num_key_heads, num_chunks, -1, length) @ k
-    grouped = product.view(num_key_heads, num_chunks, -1, length, key_dim).transpose(1, 2)
+    grouped = product.view(num_key_heads, num_chunks, -1, length, key_dim).transpose(
+        1, 2
+    )
     return grouped.reshape(-1, num_chunks, length, key_dim)
 
 

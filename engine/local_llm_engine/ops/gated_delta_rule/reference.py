@@ -7,7 +7,12 @@ from ..norms import l2_norm
 
 
 def gated_delta_rule_reference(
-    query: Tensor, key: Tensor, value: Tensor, decay: Tensor, beta: Tensor, state: Tensor
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    decay: Tensor,
+    beta: Tensor,
+    state: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """Apply S = exp(g) S; S = S + k (beta (v - S^T k))^T; o = S^T q to one token after another.
 
@@ -15,7 +20,9 @@ def gated_delta_rule_reference(
     value spaces as in the package's docstring.
     """
     group = value.shape[1] // key.shape[1]
-    query = (l2_norm(query.float()) * query.shape[-1] ** -0.5).repeat_interleave(group, dim=1)
+    query = (l2_norm(query.float()) * query.shape[-1] ** -0.5).repeat_interleave(
+        group, dim=1
+    )
     key = l2_norm(key.float()).repeat_interleave(group, dim=1)
     outputs = []
     for q, k, v, g, b in zip(query, key, value.float(), decay, beta, strict=True):

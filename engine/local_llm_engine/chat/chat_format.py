@@ -1,0 +1,178 @@
+"""The one door to the room: how one model's conversations are written, and how its answers are read."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from local_llm_engine.errors import ChatTemplateError, InvalidRequestError
+from local_llm_engine.types import ChatRequest, Delta, Prompt
+
+from .detokenizer import Detokenizer
+from .markup_scanner import THINK, THINK_END
+from .model_files import read_json_object, read_optional_json_object
+from .output_parser import OutputParser
+from .prompt_builder import PromptBuilder
+from .template import ChatTemplate
+from .tokenizer import Tokenizer
+from .tool_call_syntax import Schemas
+
+_PROBE = "Hello?"
+
+
+class ChatFormat:
+    """Template and tokenizer of one model; immutable once made, and safe to use from several threads.
+
+    `end_token_ids` end an answer; `vocab_size` is that of the model, padding included.
+    """
+
+    def __init__(
+        self,
+        template: ChatTemplate,
+        tokenizer: Tokenizer,
+        *,
+        end_token_ids: frozenset[int],
+        vocab_size: int,
+    ) -> None:
+        """Join the parts that belong to one model."""
+        self.end_token_ids = end_token_ids
+        self.vocab_size = vocab_size
+        self._tokenizer = tokenizer
+        self._control_texts = frozenset(
+            token.text for token in tokenizer.control_tokens
+        )
+        self._builder = PromptBuilder(template, tokenizer)
+        self._begins_thinking = {
+            thinking: _begins_thinking(template, thinking=thinking)
+            for thinking in (False, True)
+        }
+
+    @classmethod
+    def load(cls, folder: Path) -> ChatFormat:
+        """Read template, tokenizer and end tokens of a model folder.
+
+        Raises:
+            ChatTemplateError: a file is missing, damaged or does not fit the model; the message names it.
+        """
+        config = read_json_object(folder / "config.json")
+        tokenizer = Tokenizer.load(folder)
+        vocab_size = _vocab_size(config, folder)
+        if tokenizer.num_ids > vocab_size:
+            raise ChatTemplateError(
+                f"{folder / 'tokenizer.json'} has token ids up to {tokenizer.num_ids - 1}; "
+                f"the model's vocab_size is {vocab_size}"
+            )
+        return cls(
+            ChatTemplate.load(folder),
+            tokenizer,
+            end_token_ids=_end_token_ids(config, folder, tokenizer, vocab_size),
+            vocab_size=vocab_size,
+        )
+
+    def prepare(self, request: ChatRequest) -> Prompt:
+        """Render and tokenize a request, with segments and breakpoints.
+
+        Raises:
+            InvalidRequestError: the model's template refuses the messages.
+        """
+        return self._builder.build(request)
+
+    def decoder(self, request: ChatRequest) -> AnswerDecoder:
+        """Start to read the answer to a request."""
+        parser = OutputParser(
+            Schemas(request.tools),
+            thinking=self._begins_thinking[request.thinking],
+            control_texts=self._control_texts,
+        )
+        return AnswerDecoder(Detokenizer(self._tokenizer), parser, self.end_token_ids)
+
+
+class AnswerDecoder:
+    """Turns the tokens of one answer into deltas, all but the last FinishDelta."""
+
+    def __init__(
+        self,
+        detokenizer: Detokenizer,
+        parser: OutputParser,
+        end_token_ids: frozenset[int],
+    ) -> None:
+        """Take the two steps of one answer."""
+        self._detokenizer = detokenizer
+        self._parser = parser
+        self._end_token_ids = end_token_ids
+
+    @property
+    def has_tool_calls(self) -> bool:
+        """Whether a call, valid or not, has been read so far."""
+        return self._parser.has_tool_calls
+
+    def feed(self, token_id: int) -> list[Delta]:
+        """Add one token; returns what is certain now. An end token adds nothing."""
+        if token_id in self._end_token_ids:
+            return []
+        deltas: list[Delta] = []
+        for text, is_control in self._detokenizer.push(token_id):
+            deltas += (
+                self._parser.feed_control(text)
+                if is_control
+                else self._parser.feed_text(text)
+            )
+        return deltas
+
+    def finish(self) -> list[Delta]:
+        """End the answer: gives out what was held back; a call that was cut short is an InvalidToolCallDelta."""
+        deltas: list[Delta] = []
+        for text, _ in self._detokenizer.flush():
+            deltas += self._parser.feed_text(text)
+        return deltas + self._parser.finish()
+
+
+def _begins_thinking(template: ChatTemplate, *, thinking: bool) -> bool:
+    """Find out whether the template leaves a think block open where the answer begins."""
+    try:
+        rendered = template.render(
+            [{"role": "user", "content": _PROBE}], thinking=thinking
+        )
+    except InvalidRequestError as err:
+        raise ChatTemplateError(f"no question can be asked: {err}") from err
+    opening = rendered.rpartition(_PROBE)[2]
+    return opening.rfind(THINK) > opening.rfind(THINK_END)
+
+
+def _vocab_size(config: Mapping[str, Any], folder: Path) -> int:
+    for section in (config, config.get("text_config")):
+        if (
+            isinstance(section, Mapping)
+            and isinstance(size := section.get("vocab_size"), int)
+            and size > 0
+        ):
+            return size
+    raise ChatTemplateError(f"{folder / 'config.json'} has no vocab_size")
+
+
+def _end_token_ids(
+    config: Mapping[str, Any], folder: Path, tokenizer: Tokenizer, vocab_size: int
+) -> frozenset[int]:
+    """All tokens that any file names as the end of an answer: the files differ, and each can be right."""
+    found = set()
+    generation = read_optional_json_object(folder / "generation_config.json")
+    for section in (generation, config, config.get("text_config")):
+        if isinstance(section, Mapping):
+            ids = section.get("eos_token_id")
+            found |= set(ids if isinstance(ids, list) else [ids]) - {None}
+    named = read_optional_json_object(folder / "tokenizer_config.json").get("eos_token")
+    name = named.get("content") if isinstance(named, Mapping) else named
+    if isinstance(name, str):
+        token_id = tokenizer.token_id(name)
+        if token_id is None:
+            raise ChatTemplateError(
+                f"{folder / 'tokenizer_config.json'}: the tokenizer has no token {name!r}"
+            )
+        found.add(token_id)
+    if not found:
+        raise ChatTemplateError(f"{folder} names no token that ends an answer")
+    for token_id in found:
+        if not isinstance(token_id, int) or not 0 <= token_id < vocab_size:
+            raise ChatTemplateError(
+                f"{folder} names {token_id!r} as an end token; ids are whole numbers below {vocab_size}"
+            )
+    return frozenset(found)

@@ -1,0 +1,175 @@
+"""Builds a prompt: renders a request, tokenizes it, and finds its segments and breakpoints.
+
+Knows nothing of answers, nor of model files.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+import logging
+from typing import Any
+
+from local_llm_engine.errors import InvalidRequestError
+from local_llm_engine.types import ChatRequest, Message, Prompt
+
+from .control_text import RenderedText
+from .conversation import merge_system_messages, message_entries, tool_entries
+from .segments import Layout, Marking, breakpoints, segments
+from .template import ChatTemplate
+from .tokenizer import EncodedText, Tokenizer
+
+_LOGGER = logging.getLogger(__name__)
+
+# Stand for words that are not known yet: an answer, the question after it.
+_PROBE_ANSWER = "Hello."
+_PROBE_QUESTION = "Hello?"
+
+
+class PromptBuilder:
+    """Turns requests into prompts for one model; safe to use from several threads."""
+
+    def __init__(self, template: ChatTemplate, tokenizer: Tokenizer) -> None:
+        """Take the two halves that belong to one model."""
+        self._template = template
+        self._tokenizer = tokenizer
+        self._warned = False
+
+    def build(self, request: ChatRequest) -> Prompt:
+        """Render and tokenize a request.
+
+        Raises:
+            InvalidRequestError: the template refuses the messages; the error has its words.
+        """
+        messages = merge_system_messages(request.messages)
+        rendering = _Rendering(self._template, self._tokenizer, request, messages)
+        canonical = rendering.render(rendering.entries)
+        encoded = self._tokenizer.encode(canonical)
+        layout = self._layout(messages, rendering, canonical)
+        leaving = {
+            *self._leaving_tokens(layout, rendering, canonical, encoded),
+            self._next_turn_leaving_token(
+                rendering, canonical, encoded, thinking=request.thinking
+            ),
+        }
+        question_start, question_end = _question(layout, encoded)
+        return Prompt(
+            token_ids=encoded.token_ids,
+            segments=segments(
+                layout,
+                canonical,
+                encoded,
+                request.tools[0].name if request.tools else None,
+            ),
+            breakpoints=breakpoints(layout, encoded, leaving),
+            question_start=question_start,
+            question_end=question_end,
+        )
+
+    def _layout(
+        self,
+        messages: tuple[Message, ...],
+        rendering: _Rendering,
+        canonical: RenderedText,
+    ) -> Layout:
+        """Find where the words lie: with marks around all of them, else inside their outer whitespace."""
+        for trimmed in (False, True):
+            marking = Marking(messages, self._tokenizer.control_text, trimmed=trimmed)
+            layout = marking.read(rendering.render_marked(marking.contents), canonical)
+            if layout.is_complete:
+                return layout
+        if not self._warned:
+            self._warned = True
+            _LOGGER.warning(
+                "The chat template changes the words it is given; some breakpoints cannot be placed"
+            )
+        return layout
+
+    def _leaving_tokens(
+        self,
+        layout: Layout,
+        rendering: _Rendering,
+        canonical: RenderedText,
+        encoded: EncodedText,
+    ) -> Iterator[int]:
+        """Where the prompts of earlier answers left what their conversation became.
+
+        An earlier prompt had a checkpoint there; this one, read cold, must stop at the same token.
+        """
+        for index, (message, span) in enumerate(
+            zip(layout.messages, layout.spans, strict=True)
+        ):
+            if message.role != "assistant":
+                continue
+            try:
+                earlier = rendering.render(rendering.entries[:index])
+            except InvalidRequestError:
+                if span.start is not None:
+                    yield encoded.tokens_before(span.start)
+            else:
+                yield self._tokenizer.common_tokens(canonical, encoded, earlier)
+
+    def _next_turn_leaving_token(
+        self,
+        rendering: _Rendering,
+        canonical: RenderedText,
+        encoded: EncodedText,
+        *,
+        thinking: bool,
+    ) -> int:
+        """Where the next turn will leave this prompt; its end where nothing parts before.
+
+        A template may write an answer in the history otherwise than it began it here.
+        """
+        answer = {"role": "assistant", "content": _PROBE_ANSWER}
+        if thinking:
+            answer |= {"reasoning_content": _PROBE_ANSWER, "thinking": _PROBE_ANSWER}
+        try:
+            following = rendering.render(
+                [
+                    *rendering.entries,
+                    answer,
+                    {"role": "user", "content": _PROBE_QUESTION},
+                ]
+            )
+        except InvalidRequestError:
+            return len(encoded.token_ids)
+        return self._tokenizer.common_tokens(canonical, encoded, following)
+
+
+class _Rendering:
+    """The renderings of one request: the same tools and settings, other messages."""
+
+    def __init__(
+        self,
+        template: ChatTemplate,
+        tokenizer: Tokenizer,
+        request: ChatRequest,
+        messages: Sequence[Message],
+    ) -> None:
+        self._template = template
+        self._control_text = tokenizer.control_text
+        self._tools = tool_entries(request.tools, self._control_text)
+        self._thinking = request.thinking
+        self.entries = message_entries(messages, self._control_text)
+
+    def render(self, entries: Sequence[Mapping[str, Any]]) -> RenderedText:
+        return self._control_text.read(
+            self._template.render(entries, self._tools, thinking=self._thinking)
+        )
+
+    def render_marked(self, contents: Sequence[str]) -> RenderedText:
+        entries = [
+            {**entry, "content": content}
+            for entry, content in zip(self.entries, contents, strict=True)
+        ]
+        return self.render(entries)
+
+
+def _question(layout: Layout, encoded: EncodedText) -> tuple[int, int]:
+    """Find the tokens of the last user message's words; none, at the prompt's end, where there is no such message."""
+    if (
+        layout.question is None
+        or (start := layout.spans[layout.question].start) is None
+    ):
+        return len(encoded.token_ids), len(encoded.token_ids)
+    ends = [end for end in layout.spans[layout.question].part_ends if end is not None]
+    first = encoded.tokens_before(start)
+    return first, max(first, encoded.tokens_covering(max(ends))) if ends else first

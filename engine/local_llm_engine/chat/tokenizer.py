@@ -1,0 +1,291 @@
+"""From rendered text to token ids, exactly as the model's own tokenizer.json has it, and back to bytes.
+
+The control tokens are taken out of the tokenizer: plain text can then never become one. Knows nothing of
+templates or messages.
+"""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+import json
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer as _Encoder
+
+from local_llm_engine.errors import ChatTemplateError
+
+from .control_text import ControlSpan, ControlText, ControlToken, RenderedText
+from .model_files import read_json_object, read_optional_json_object
+
+# Every prompt of a house begins with the same long stretches, and tokenizing them takes most of the time that a
+# prompt takes: those that were seen last are kept. A house's 5,000 tokens are two stretches of 20 kB each.
+_LONG_STRETCH = 1000
+_KEPT_STRETCHES = 32
+
+# What the tokenizer must not do on its own: find control tokens, shift offsets, cut or fill up.
+_WITHOUT: dict[str, Any] = {
+    "added_tokens": [],
+    "post_processor": None,
+    "truncation": None,
+    "padding": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedText:
+    """The tokens of a rendered text; `ends` has the character position after each token, never descending.
+
+    All tokens of one character end at the same position.
+    """
+
+    token_ids: tuple[int, ...]
+    ends: tuple[int, ...]
+
+    def tokens_before(self, position: int) -> int:
+        """How many whole tokens lie entirely before this character position."""
+        return bisect_right(self.ends, position)
+
+    def tokens_covering(self, position: int) -> int:
+        """How many whole tokens it takes to hold all characters before this position."""
+        count = self.tokens_before(position)
+        if (
+            position == 0
+            or (count and self.ends[count - 1] == position)
+            or count == len(self.ends)
+        ):
+            return count
+        return self.tokens_before(self.ends[count])
+
+
+class Tokenizer:
+    """A byte-level BPE tokenizer whose control tokens stand only where they are told to; thread-safe."""
+
+    def __init__(
+        self, specification: Mapping[str, Any], added: Mapping[str, Any] | None = None
+    ) -> None:
+        """Build it from the content of a tokenizer.json.
+
+        Args:
+            specification: the JSON object.
+            added: tokenizer_config.json's `added_tokens_decoder`: tokens that tokenizer.json may lack.
+
+        Raises:
+            ChatTemplateError: it is no byte-level BPE tokenizer, or plain text would become a control token.
+        """
+        self.control_tokens = tuple(
+            _control_token(entry) for entry in _added_tokens(specification, added or {})
+        )
+        self.control_text = ControlText(self.control_tokens)
+        self.replacements = _decoder_replacements(specification.get("decoder"))
+        try:
+            self._encoder = _Encoder.from_str(json.dumps({**specification, **_WITHOUT}))
+        except Exception as err:  # the library raises nothing more precise
+            raise ChatTemplateError(f"the tokenizer cannot be built: {err}") from err
+        self._encode_long = lru_cache(maxsize=_KEPT_STRETCHES)(self._encode_plain)
+        self._refuse_spelled_control_tokens()
+        self._ids = self._encoder.get_vocab() | {
+            token.text: token.id for token in self.control_tokens
+        }
+        self.num_ids = max(self._ids.values(), default=-1) + 1
+
+    @classmethod
+    def load(cls, folder: Path) -> Tokenizer:
+        """Read tokenizer.json of a model folder.
+
+        Raises:
+            ChatTemplateError: the file is missing, damaged or of an unknown kind; the message names it.
+        """
+        path = folder / "tokenizer.json"
+        added = read_optional_json_object(folder / "tokenizer_config.json").get(
+            "added_tokens_decoder"
+        )
+        try:
+            return cls(
+                read_json_object(path), added if isinstance(added, dict) else None
+            )
+        except ChatTemplateError as err:
+            raise (
+                err if str(path) in str(err) else ChatTemplateError(f"{path}: {err}")
+            ) from err
+        except (KeyError, TypeError, AttributeError, ValueError) as err:
+            raise ChatTemplateError(
+                f"{path} is not laid out as a tokenizer: {err!r}"
+            ) from err
+
+    def token_id(self, text: str) -> int | None:
+        """Look up the token with this name."""
+        return self._ids.get(text)
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """Look up the bytes that a plain token stands for; none for an id without a token."""
+        name = self._encoder.id_to_token(token_id)
+        if name is None:
+            return b""
+        try:
+            return bytes(_BYTE_OF_CHARACTER[character] for character in name)
+        except KeyError:
+            return name.encode()
+
+    def encode(self, rendered: RenderedText) -> EncodedText:
+        """Tokenize what a template wrote: control tokens where it wrote them, plain text between."""
+        token_ids: list[int] = []
+        ends: list[int] = []
+        done = 0
+        for span in (*rendered.controls, None):
+            stretch = rendered.text[done : span.start if span else None]
+            if stretch:
+                encode = (
+                    self._encode_plain
+                    if len(stretch) < _LONG_STRETCH
+                    else self._encode_long
+                )
+                stretch_ids, stretch_ends = encode(stretch)
+                token_ids += stretch_ids
+                ends += [done + end for end in stretch_ends]
+            if span:
+                token_ids.append(span.token_id)
+                ends.append(span.end)
+                done = span.end
+        return EncodedText(tuple(token_ids), tuple(accumulate(ends, max)))
+
+    def common_tokens(
+        self, rendered: RenderedText, encoded: EncodedText, other: RenderedText
+    ) -> int:
+        """How many tokens at the front of `rendered` the tokens of `other` share.
+
+        Only the stretch in which the texts part is tokenized again.
+        """
+        shared = common_length(rendered.text, other.text)
+        anchor = 0
+        for span, other_span in zip(rendered.controls, other.controls, strict=False):
+            if span != other_span or span.end > shared:
+                break
+            anchor = span.end
+        after = [span for span in other.controls if span.start >= anchor][:1]
+        end = after[0].end if after else len(other.text)
+        tail = RenderedText(
+            other.text[anchor:end],
+            tuple(
+                ControlSpan(span.start - anchor, span.end - anchor, span.token_id)
+                for span in after
+            ),
+            {},
+        )
+        count = encoded.tokens_before(anchor)
+        for token_id, other_id in zip(
+            encoded.token_ids[count:], self.encode(tail).token_ids, strict=False
+        ):
+            if token_id != other_id:
+                break
+            count += 1
+        return count
+
+    def _encode_plain(self, text: str) -> tuple[array[int], array[int]]:
+        """Tokenize text without control tokens: ids, and the character position after each token."""
+        encoding = self._encoder.encode(text, add_special_tokens=False)
+        return array("I", encoding.ids), array(
+            "I", [end for _, end in encoding.offsets]
+        )
+
+    def _refuse_spelled_control_tokens(self) -> None:
+        """Make sure that no plain text can become a control token."""
+        for token in self.control_tokens:
+            if (
+                token.can_be_guarded
+                and token.id
+                in self._encoder.encode(token.text, add_special_tokens=False).ids
+            ):
+                raise ChatTemplateError(
+                    f"plain text would become the control token {token.text!r}"
+                )
+
+
+def common_length(first: str, second: str) -> int:
+    """How many characters two texts share at the front."""
+    low, high = 0, min(len(first), len(second))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if first[low:middle] == second[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _added_tokens(
+    specification: Mapping[str, Any], added: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Collect the added tokens of tokenizer.json, and those that only tokenizer_config.json names."""
+    entries = [dict(entry) for entry in specification.get("added_tokens") or ()]
+    known = {entry["content"] for entry in entries}
+    entries += [
+        {**entry, "id": int(token_id)}
+        for token_id, entry in added.items()
+        if entry["content"] not in known
+    ]
+    return entries
+
+
+def _control_token(entry: Mapping[str, Any]) -> ControlToken:
+    if entry.get("single_word"):
+        raise ChatTemplateError(
+            f"the added token {entry['content']!r} counts only as a whole word, which is not supported"
+        )
+    return ControlToken(
+        id=int(entry["id"]),
+        text=entry["content"],
+        lstrip=bool(entry.get("lstrip")),
+        rstrip=bool(entry.get("rstrip")),
+    )
+
+
+def _decoder_replacements(decoder: Any) -> tuple[tuple[str, str], ...]:
+    """Read what the decoder replaces once the bytes are joined: (pattern, replacement), in order.
+
+    Raises:
+        ChatTemplateError: the decoder is something else than byte-level with plain replacements.
+    """
+    match decoder:
+        case {"type": "ByteLevel"}:
+            return ()
+        case {"type": "Sequence", "decoders": [{"type": "ByteLevel"}, *rest]}:
+            return tuple(
+                _replacement(step) for step in rest if step.get("type") != "Fuse"
+            )
+    raise ChatTemplateError(
+        "only byte-level BPE tokenizers are supported; the decoder is of another kind"
+    )
+
+
+def _replacement(step: Mapping[str, Any]) -> tuple[str, str]:
+    match step:
+        case {
+            "type": "Replace",
+            "pattern": {"String": str() as pattern},
+            "content": str() as content,
+        } if pattern:
+            return pattern, content
+    raise ChatTemplateError(f"the decoder's step {step.get('type')!r} is not supported")
+
+
+def _byte_of_character() -> dict[str, int]:
+    """GPT-2's table: printable bytes stand for themselves, the others for characters from U+0100 on.
+
+    Source: byte-level BPE of Radford et al. 2019 ("Language Models are Unsupervised Multitask Learners").
+    """
+    printable = [
+        *range(ord("!"), ord("~") + 1),
+        *range(ord("¡"), ord("¬") + 1),
+        *range(ord("®"), ord("ÿ") + 1),
+    ]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {
+        chr(256 + index): byte for index, byte in enumerate(others)
+    }
+
+
+_BYTE_OF_CHARACTER = _byte_of_character()

@@ -1,0 +1,57 @@
+"""What every architecture offers to the room above: a summary, a state, forward and logits."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from ..cache.state import SequenceState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSummary:
+    """A model folder in words and numbers, known without reading any weights.
+
+    `architecture` is config.json's model_type. Parameters and bytes count what the engine uses: no
+    vision tower, no layers for multi-token prediction. `context_length` is what the model was made
+    for, in tokens.
+    """
+
+    name: str
+    architecture: str
+    num_layers: int
+    num_parameters: int
+    weights_bytes: int
+    context_length: int
+    vocab_size: int
+
+
+class Model(Protocol):
+    """A loaded model. One thread at a time may call it; equal stops give equal bits on one machine."""
+
+    @property
+    def summary(self) -> ModelSummary:
+        """What the model is."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where its weights and states lie."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of weights, KV and hidden rows; recurrent states are float32."""
+
+    def new_state(self, capacity: int) -> SequenceState:
+        """Make an empty state with room for `capacity` tokens."""
+
+    def forward(self, token_ids: Tensor, state: SequenceState) -> Tensor:
+        """Read T >= 1 tokens, int64 [T], and return their hidden rows [T, H]; advances `state` in place.
+
+        Raises:
+            GenerationError: there is no token, or no room for them; `state` is as it was. After any
+                other exception `state` is garbage until it is reset.
+        """
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Return the scores of the next token, float32 [T, V], of hidden rows [T, H]."""

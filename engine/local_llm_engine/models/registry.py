@@ -1,0 +1,96 @@
+"""From a model folder to a model: which architecture it is, whether the folder is sound, where it runs.
+
+Knows every architecture; knows nothing of prompts.
+"""
+
+from pathlib import Path
+
+import torch
+
+from ..config import EngineConfig
+from ..errors import ModelLoadError, WeightFormatError
+from ..weights.loader import WeightLoader
+from ..weights.safetensors import SafetensorsFolder
+from .config import ModelConfig
+from .model import Model, ModelSummary
+from .placement import choose_device, choose_dtype
+from .qwen3_5 import EMBEDDING, Qwen3_5Model, tensor_shapes
+from .tensor_names import HEAD, MatchedTensors, match_tensors
+
+__all__ = ["Model", "ModelSummary", "inspect_model", "load_model"]
+
+
+def inspect_model(folder: Path) -> ModelSummary:
+    """Check everything that can be checked without reading weights, and say what the folder holds.
+
+    Raises:
+        ModelLoadError: and its kinds; the message names the file, the field or tensor, and what would
+            be right.
+    """
+    config, _, matched = _examine(folder)
+    return _summarize(folder, config, matched)
+
+
+def load_model(folder: Path, config: EngineConfig) -> Model:
+    """Load a model for `config.device` in `config.dtype`.
+
+    On a CPU, weights that are stored in the dtype asked for stay in their mapped file.
+
+    Raises:
+        ModelLoadError: and its kinds; as `inspect_model`, and where the device is not there or too small.
+    """
+    model_config, weights, matched = _examine(folder)
+    summary = _summarize(folder, model_config, matched)
+    device = choose_device(config.device)
+    dtype = choose_dtype(config.dtype, device, summary.num_parameters)
+    loader = WeightLoader(weights, device=device, dtype=dtype)
+    text_loader = loader.within(matched.prefix)
+    try:
+        with torch.inference_mode():
+            if model_config.tie_word_embeddings and matched.has_head:
+                _check_tied_head(folder, weights, matched.prefix)
+            head = None if model_config.tie_word_embeddings else loader.matrix(HEAD)
+            return Qwen3_5Model(model_config, summary, text_loader, head)
+    except torch.OutOfMemoryError as err:
+        raise ModelLoadError(
+            f"{folder}: the model does not fit into the memory of {device}: {err}"
+        ) from err
+
+
+def _examine(folder: Path) -> tuple[ModelConfig, SafetensorsFolder, MatchedTensors]:
+    if not folder.is_dir():
+        raise ModelLoadError(
+            f"{folder}: is no folder; a model is a folder with config.json and safetensors files"
+        )
+    config = ModelConfig.read(folder)
+    weights = SafetensorsFolder.open(folder)
+    matched = match_tensors(
+        folder,
+        weights.infos,
+        tensor_shapes(config),
+        head_shape=(config.vocab_size, config.hidden_size),
+        tied=config.tie_word_embeddings,
+    )
+    return config, weights, matched
+
+
+def _summarize(
+    folder: Path, config: ModelConfig, matched: MatchedTensors
+) -> ModelSummary:
+    return ModelSummary(
+        name=folder.resolve().name,
+        architecture=config.model_type,
+        num_layers=config.num_hidden_layers,
+        num_parameters=sum(info.num_elements for info in matched.used),
+        weights_bytes=sum(info.nbytes for info in matched.used),
+        context_length=config.max_position_embeddings,
+        vocab_size=config.vocab_size,
+    )
+
+
+def _check_tied_head(folder: Path, weights: SafetensorsFolder, prefix: str) -> None:
+    """Refuse a head that config.json calls tied to the embedding and that differs from it."""
+    if not torch.equal(weights.tensor(HEAD), weights.tensor(prefix + EMBEDDING)):
+        raise WeightFormatError(
+            f"{folder}: config.json says tie_word_embeddings, but tensor {HEAD!r} differs from {prefix + EMBEDDING!r}"
+        )

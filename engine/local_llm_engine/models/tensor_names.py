@@ -1,0 +1,108 @@
+"""Matches the tensors that a checkpoint holds with those that an architecture needs, each by name and shape.
+
+Knows how checkpoints prefix names and what in them is not ours to compute; reads no weights.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import WeightFormatError
+from ..weights.safetensors_header import TensorInfo
+
+HEAD = "lm_head.weight"
+# Longest first: the shorter one is a prefix of the longer one.
+_PREFIXES = ("model.language_model.", "model.")
+# The vision tower and the layers for multi-token prediction: known, and not needed to answer in text.
+_SKIPPED = ("model.visual.", "visual.", "mtp.", "model.mtp.")
+_DTYPES = ("BF16", "F16", "F32")
+_MAX_NAMES_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchedTensors:
+    """The tensors to load: those of the text model under `prefix`, and the head.
+
+    `has_head` says whether the checkpoint holds a head, be it tied or not.
+    """
+
+    prefix: str
+    has_head: bool
+    used: tuple[TensorInfo, ...]
+
+
+def match_tensors(
+    folder: Path,
+    infos: Mapping[str, TensorInfo],
+    shapes: Mapping[str, tuple[int, ...]],
+    *,
+    head_shape: tuple[int, int],
+    tied: bool,
+) -> MatchedTensors:
+    """Find every needed tensor and account for every other.
+
+    `shapes` are the text model's, named without prefix. A `tied` head may be left out of the checkpoint.
+
+    Raises:
+        WeightFormatError: a tensor is missing, unknown, of the wrong shape or of a dtype that is not
+            computed; the message names it and what would be right.
+    """
+    prefix = _prefix_of(infos)
+    needed = {prefix + name: shape for name, shape in shapes.items()}
+    if not tied or HEAD in infos:
+        needed[HEAD] = head_shape
+    _check_names(folder, infos, needed)
+    used = tuple(infos[name] for name in needed)
+    for info in used:
+        _check_tensor(info, needed[info.name])
+    return MatchedTensors(prefix=prefix, has_head=HEAD in infos, used=used)
+
+
+def _prefix_of(names: Iterable[str]) -> str:
+    names = tuple(names)
+    return next(
+        (
+            prefix
+            for prefix in _PREFIXES
+            if any(name.startswith(prefix) for name in names)
+        ),
+        _PREFIXES[-1],
+    )
+
+
+def _check_names(
+    folder: Path, infos: Iterable[str], needed: Mapping[str, object]
+) -> None:
+    names = tuple(infos)
+    missing = sorted(needed.keys() - set(names))
+    if missing:
+        raise WeightFormatError(
+            f"{folder}: {_list(missing)} missing from the weights; config.json asks for it"
+        )
+    unknown = [
+        name for name in names if name not in needed and not name.startswith(_SKIPPED)
+    ]
+    if unknown:
+        raise WeightFormatError(
+            f"{folder}: {_list(unknown)} in the weights, unknown to the model that config.json describes"
+        )
+
+
+def _check_tensor(info: TensorInfo, shape: tuple[int, ...]) -> None:
+    if info.shape != shape:
+        raise WeightFormatError(
+            f"{info.file}: tensor {info.name!r} has the shape {list(info.shape)}; config.json asks for {list(shape)}"
+        )
+    if info.dtype not in _DTYPES:
+        raise WeightFormatError(
+            f"{info.file}: tensor {info.name!r} has the dtype {info.dtype}; supported are {', '.join(_DTYPES)}"
+        )
+
+
+def _list(names: Iterable[str]) -> str:
+    """Name the first tensors and count the rest."""
+    names = list(names)
+    shown = ", ".join(repr(name) for name in names[:_MAX_NAMES_SHOWN])
+    rest = len(names) - _MAX_NAMES_SHOWN
+    more = f" and {rest} more" if rest > 0 else ""
+    return f"{'tensor' if len(names) == 1 else 'tensors'} {shown}{more} {'is' if len(names) == 1 else 'are'}"

@@ -1,0 +1,122 @@
+"""A model folder's safetensors files: which tensors there are, and each of them memory-mapped.
+
+Knows single files and shards behind an index; knows nothing of what a model expects.
+"""
+
+from collections.abc import Mapping
+import json
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Self, cast
+
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from ..errors import WeightFormatError
+from .safetensors_header import TensorInfo, read_header
+
+SINGLE_FILE = "model.safetensors"
+INDEX_FILE = "model.safetensors.index.json"
+
+
+class SafetensorsFolder:
+    """The tensors of a model folder by name.
+
+    Where there is an index, it alone says which files belong to the model: other safetensors files in
+    the folder are ignored.
+    """
+
+    def __init__(self, infos: Mapping[str, TensorInfo]) -> None:
+        """Take tensors whose headers have been checked."""
+        self.infos = MappingProxyType(dict(infos))
+        self._files: dict[Path, Any] = {}
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Read and check all headers; no weights.
+
+        Raises:
+            WeightFormatError: a file is missing or damaged, or index and files disagree; the message
+                names the file, the tensor and what would be right.
+        """
+        index = folder / INDEX_FILE
+        if index.exists():
+            return cls(_read_shards(folder, _read_index(index)))
+        single = folder / SINGLE_FILE
+        if not single.exists():
+            raise WeightFormatError(
+                f"{folder}: holds neither {SINGLE_FILE} nor {INDEX_FILE}"
+            )
+        return cls({info.name: info for info in read_header(single)})
+
+    def tensor(self, name: str) -> Tensor:
+        """Map one tensor, on the CPU and in its own dtype; its bytes are read when they are first used.
+
+        The mapping is private: nothing that is done to the tensor reaches the file. It lives as long as
+        a tensor of its file does.
+
+        Raises:
+            WeightFormatError: the file has changed since its header was read.
+        """
+        info = self.infos[name]
+        try:
+            if info.file not in self._files:
+                self._files[info.file] = safe_open(
+                    str(info.file), framework="pt", device="cpu"
+                )
+            return cast("Tensor", self._files[info.file].get_tensor(name))
+        except (SafetensorError, OSError) as err:
+            raise WeightFormatError(
+                f"{info.file}: tensor {name!r} cannot be read: {err}"
+            ) from err
+
+
+def _read_index(index: Path) -> dict[str, str]:
+    """Return which file of the folder holds which tensor."""
+    try:
+        parsed = json.loads(index.read_bytes())
+    except OSError as err:
+        raise WeightFormatError(
+            f"{index}: cannot be read: {err.strerror or err}"
+        ) from err
+    except (ValueError, RecursionError) as err:
+        raise WeightFormatError(f"{index}: is not valid JSON: {err}") from err
+    weight_map = parsed.get("weight_map") if isinstance(parsed, dict) else None
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise WeightFormatError(
+            f"{index}: needs an object 'weight_map' from tensor names to file names"
+        )
+    for name, file_name in weight_map.items():
+        if (
+            not isinstance(file_name, str)
+            or not file_name
+            or Path(file_name).name != file_name
+        ):
+            raise WeightFormatError(
+                f"{index}: tensor {name!r} points to {file_name!r}; right is a file name in the same folder"
+            )
+    return weight_map
+
+
+def _read_shards(folder: Path, weight_map: Mapping[str, str]) -> dict[str, TensorInfo]:
+    infos: dict[str, TensorInfo] = {}
+    for file_name in sorted(set(weight_map.values())):
+        file = folder / file_name
+        if not file.exists():
+            raise WeightFormatError(
+                f"{file}: is missing; {INDEX_FILE} lists it, so the model is incomplete without it"
+            )
+        for info in read_header(file):
+            listed = weight_map.get(info.name)
+            if listed != file_name:
+                place = f"puts it into {listed}" if listed else "does not list it"
+                raise WeightFormatError(
+                    f"{file}: holds tensor {info.name!r}, but {INDEX_FILE} {place}"
+                )
+            infos[info.name] = info
+    for name, file_name in weight_map.items():
+        if name not in infos:
+            raise WeightFormatError(
+                f"{folder / file_name}: tensor {name!r} is missing; {INDEX_FILE} puts it there"
+            )
+    return infos

@@ -1,0 +1,133 @@
+"""The text of an argument becomes the value that the tool's schema asks for."""
+
+from typing import Any
+
+import pytest
+
+from local_llm_engine.chat.argument_values import argument_value
+
+STRING = {"type": "string"}
+INTEGER = {"type": "integer"}
+NUMBER = {"type": "number"}
+BOOLEAN = {"type": "boolean"}
+ARRAY = {"type": "array", "items": {"type": "string"}}
+OBJECT = {"type": "object"}
+OPTIONAL_STRING = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+COUNT_OR_WORD = {"type": ["integer", "string"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "expected"),
+    [
+        ("40", STRING, "40"),
+        ('"quoted"', STRING, '"quoted"'),
+        ("  - milk\n", STRING, "  - milk\n"),
+        ("", STRING, ""),
+        ("null", STRING, "null"),
+        ("{'a': 1}", STRING, "{'a': 1}"),
+        ("40", INTEGER, 40),
+        (" 40\n", INTEGER, 40),
+        ("40.0", INTEGER, 40),
+        ("-3", INTEGER, -3),
+        ("40", NUMBER, 40),
+        ("21.5", NUMBER, 21.5),
+        ("1e3", NUMBER, 1000.0),
+        ("true", BOOLEAN, True),
+        ("TRUE", BOOLEAN, True),
+        ("False", BOOLEAN, False),
+        ("null", {"type": "null"}, None),
+        ("None", {"type": "null"}, None),
+        ("none", {"type": "boolean", "nullable": True}, None),
+        ('["light"]', ARRAY, ["light"]),
+        ("['light', 'fan']", ARRAY, ["light", "fan"]),
+        ("('light',)", ARRAY, ["light"]),
+        (
+            '[{"light":"Desk","on":false,"dim":null}]',
+            {"type": "array"},
+            [{"light": "Desk", "on": False, "dim": None}],
+        ),
+        (
+            "{'room': 'Loft', 'on': True, 'dim': None}",
+            OBJECT,
+            {"room": "Loft", "on": True, "dim": None},
+        ),
+        ('{"room": {"name": "Büro"}}', OBJECT, {"room": {"name": "Büro"}}),
+        ("null", OPTIONAL_STRING, None),
+        ("None", OPTIONAL_STRING, "None"),
+        ("Fan", OPTIONAL_STRING, "Fan"),
+        ("4", OPTIONAL_STRING, "4"),
+        ("4", COUNT_OR_WORD, 4),
+        ("four", COUNT_OR_WORD, "four"),
+        ("4.5", COUNT_OR_WORD, "4.5"),
+        ("2", {"enum": [1, 2]}, 2),
+        ("low", {"enum": ["low", "high"]}, "low"),
+        ("7", {"allOf": [{"type": "integer"}, {"minimum": 1}]}, 7),
+        ("7", {"oneOf": [{"type": "integer"}, {"type": "boolean"}]}, 7),
+    ],
+)
+def test_value(text: str, schema: dict[str, Any], expected: Any) -> None:
+    value = argument_value(text, schema)
+    assert value == expected
+    assert type(value) is type(expected)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        None,
+        {},
+        True,
+        {"description": "what"},
+        {"type": "anything"},
+        {"anyOf": [{}, STRING]},
+    ],
+)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Fan", "Fan"),
+        ("40", "40"),
+        ("true", "true"),
+        ('{"a": 1}', {"a": 1}),
+        (
+            '[{"light":"Desk","on":false,"dim":null}]',
+            [{"light": "Desk", "on": False, "dim": None}],
+        ),
+        ("{'a','b'}", "{'a','b'}"),
+        ("{broken", "{broken"),
+        ("[" * 100_000, "[" * 100_000),
+    ],
+    ids=["word", "number", "boolean", "object", "array", "set", "broken", "deep"],
+)
+def test_value_without_a_type(text: str, expected: Any, schema: object) -> None:
+    assert argument_value(text, schema) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "types"),
+    [
+        ("maybe", BOOLEAN, "boolean"),
+        ("1", BOOLEAN, "boolean"),
+        ("40%", INTEGER, "integer"),
+        ("40.5", INTEGER, "integer"),
+        ("true", INTEGER, "integer"),
+        ("1" * 5000, INTEGER, "integer"),
+        ("NaN", NUMBER, "number"),
+        ("1e999", NUMBER, "number"),
+        ("light", ARRAY, "array"),
+        ("{'a','b'}", ARRAY, "array"),
+        ("{'a','b'}", OBJECT, "object"),
+        ("{1: 2}", OBJECT, "object"),
+        ("[b'x']", ARRAY, "array"),
+        ("[" * 100_000, ARRAY, "array"),
+        ("[" * 10_000, ARRAY, "array"),
+        ("-" * 10_000 + "1", INTEGER, "integer"),
+        ("__import__('os')", OBJECT, "object"),
+        ("", INTEGER, "integer"),
+        ("four", {"type": ["integer", "boolean"]}, "boolean or integer"),
+    ],
+    ids=lambda value: value[:20] if isinstance(value, str) else None,
+)
+def test_value_of_another_type(text: str, schema: dict[str, Any], types: str) -> None:
+    with pytest.raises(ValueError, match=f"must be of type {types}, not"):
+        argument_value(text, schema)

@@ -1,0 +1,337 @@
+"""Model folders: what loads, what is refused, and that inspecting refuses the same without reading weights."""
+
+from collections.abc import Callable
+import json
+from pathlib import Path
+import re
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+from transformers import Qwen3_5ForCausalLM
+
+from local_llm_engine.builtin import NANO_PATH
+from local_llm_engine.config import EngineConfig
+from local_llm_engine.errors import ModelLoadError, WeightFormatError
+from local_llm_engine.models.registry import inspect_model, load_model
+
+from .checkpoints import (
+    TEXT_CONFIG,
+    make_oracle,
+    random_tokens,
+    tensors_of,
+    write_checkpoint,
+)
+
+FLOAT32 = EngineConfig(dtype="float32")
+NESTED_CONFIG = {"model_type": "qwen3_5", "text_config": TEXT_CONFIG}
+SKIPPED = {
+    "model.visual.patch_embed.proj.weight": torch.zeros(3, 2, 2),
+    "visual.merger.norm.weight": torch.zeros(5),
+    "mtp.fc.weight": torch.zeros(4, 8),
+    "mtp.layers.0.self_attn.q_proj.weight": torch.zeros(4, 4),
+}
+
+type Tensors = dict[str, Tensor]
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Qwen3_5ForCausalLM:
+    return make_oracle()
+
+
+def refuses(folder: Path, problem: str) -> None:
+    """Check that inspecting and loading refuse a folder in the same words."""
+    with pytest.raises(WeightFormatError, match=problem) as inspected:
+        inspect_model(folder)
+    with pytest.raises(WeightFormatError) as loaded:
+        load_model(folder, FLOAT32)
+    assert str(loaded.value) == str(inspected.value)
+
+
+@pytest.mark.parametrize("prefix", ["model.", "model.language_model."])
+@pytest.mark.parametrize("num_shards", [1, 3])
+@pytest.mark.parametrize(
+    "config", [TEXT_CONFIG, NESTED_CONFIG], ids=["text config", "nested config"]
+)
+@pytest.mark.parametrize(
+    "extra", [{}, SKIPPED], ids=["text alone", "with vision and multi-token prediction"]
+)
+def test_layouts(
+    tmp_path: Path,
+    oracle: Qwen3_5ForCausalLM,
+    prefix: str,
+    num_shards: int,
+    config: dict[str, object],
+    extra: Tensors,
+) -> None:
+    folder = write_checkpoint(
+        tmp_path, tensors_of(oracle, prefix) | extra, config, num_shards
+    )
+    model = load_model(folder, FLOAT32)
+    tokens = random_tokens(9)
+    logits = model.logits(model.forward(tokens, model.new_state(16)))
+    assert_close(logits, oracle(tokens[None]).logits[0], rtol=1e-4, atol=1e-4)
+    assert model.summary == inspect_model(folder)
+    assert model.summary.num_parameters == sum(
+        tensor.numel() for tensor in tensors_of(oracle).values()
+    )
+
+
+def test_summary_of_the_built_in_model() -> None:
+    summary = inspect_model(NANO_PATH)
+    assert (summary.name, summary.architecture, summary.num_layers) == (
+        "nano",
+        "qwen3_5_text",
+        6,
+    )
+    assert (summary.num_parameters, summary.weights_bytes) == (3_363_808, 6_727_680)
+    assert (summary.context_length, summary.vocab_size) == (32_768, 1024)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+def test_stored_dtypes(
+    tmp_path: Path, oracle: Qwen3_5ForCausalLM, dtype: torch.dtype
+) -> None:
+    stored = {name: tensor.to(dtype) for name, tensor in tensors_of(oracle).items()}
+    model = load_model(write_checkpoint(tmp_path, stored), FLOAT32)
+    tokens = random_tokens(9)
+    logits = model.logits(model.forward(tokens, model.new_state(16)))
+    assert_close(logits, oracle(tokens[None]).logits[0], rtol=2e-2, atol=2e-2)
+
+
+def test_tied_head_that_is_stored_too(
+    tmp_path: Path, oracle: Qwen3_5ForCausalLM
+) -> None:
+    tensors = tensors_of(oracle)
+    doubled = tensors | {"lm_head.weight": tensors["model.embed_tokens.weight"].clone()}
+    assert (
+        load_model(write_checkpoint(tmp_path, doubled), FLOAT32).summary.vocab_size
+        == 97
+    )
+
+
+def test_tied_head_that_differs(tmp_path: Path, oracle: Qwen3_5ForCausalLM) -> None:
+    tensors = tensors_of(oracle)
+    different = tensors | {"lm_head.weight": tensors["model.embed_tokens.weight"] + 1.0}
+    with pytest.raises(
+        WeightFormatError,
+        match=r"'lm_head\.weight' differs from 'model\.embed_tokens\.weight'",
+    ):
+        load_model(write_checkpoint(tmp_path, different), FLOAT32)
+
+
+@pytest.mark.parametrize("name", list(tensors_of(make_oracle())))
+def test_missing_tensor_is_named(
+    tmp_path: Path, oracle: Qwen3_5ForCausalLM, name: str
+) -> None:
+    tensors = tensors_of(oracle)
+    del tensors[name]
+    refuses(
+        write_checkpoint(tmp_path, tensors),
+        f"tensor '{re.escape(name)}' is missing from the weights",
+    )
+
+
+def test_missing_head_is_named(tmp_path: Path, oracle: Qwen3_5ForCausalLM) -> None:
+    folder = write_checkpoint(
+        tmp_path, tensors_of(oracle), {**TEXT_CONFIG, "tie_word_embeddings": False}
+    )
+    refuses(folder, r"tensor 'lm_head\.weight' is missing")
+
+
+def test_many_missing_tensors_are_counted(
+    tmp_path: Path, oracle: Qwen3_5ForCausalLM
+) -> None:
+    tensors = {
+        name: tensor
+        for name, tensor in tensors_of(oracle).items()
+        if ".layers.0." not in name
+    }
+    refuses(
+        write_checkpoint(tmp_path, tensors),
+        r"tensors 'model\.layers\.0\..*' and 11 more are missing",
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "model.layers.0.self_attn.q_proj.bias",
+        "model.layers.4.mlp.gate_proj.weight",
+        "model.layers.0.linear_attn.in_proj_qkv.weight_scale_inv",
+        "model.language_modelx.embed_tokens.weight",
+        "transformer.wte.weight",
+    ],
+)
+def test_unknown_tensor_is_named(
+    tmp_path: Path, oracle: Qwen3_5ForCausalLM, name: str
+) -> None:
+    folder = write_checkpoint(tmp_path, tensors_of(oracle) | {name: torch.zeros(2)})
+    refuses(
+        folder, f"tensor '{re.escape(name)}' is in the weights, unknown to the model"
+    )
+
+
+def test_mixed_prefixes_are_refused(tmp_path: Path, oracle: Qwen3_5ForCausalLM) -> None:
+    both = tensors_of(oracle, "model.language_model.") | {
+        "model.norm.weight": torch.zeros(40)
+    }
+    refuses(
+        write_checkpoint(tmp_path, both),
+        r"'model\.norm\.weight' is in the weights, unknown",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "problem"),
+    [
+        (
+            "model.norm.weight",
+            lambda tensor: tensor[:-1],
+            r"has the shape \[39\]; config\.json asks for \[40\]",
+        ),
+        (
+            "model.embed_tokens.weight",
+            lambda tensor: tensor.t(),
+            r"has the shape \[40, 97\].* asks for \[97, 40\]",
+        ),
+        (
+            "model.layers.0.linear_attn.conv1d.weight",
+            lambda tensor: tensor[:, 0],
+            r"has the shape \[128, 4\]; config\.json asks for \[128, 1, 4\]",
+        ),
+        (
+            "model.layers.1.self_attn.q_norm.weight",
+            lambda tensor: tensor.double(),
+            "has the dtype F64; supported are BF16",
+        ),
+        (
+            "model.layers.1.mlp.up_proj.weight",
+            lambda tensor: tensor.to(torch.int8),
+            "has the dtype I8; supported are",
+        ),
+        (
+            "model.layers.3.self_attn.o_proj.weight",
+            lambda tensor: tensor.to(torch.float8_e4m3fn),
+            "has the dtype F8_E4M3; supported are",
+        ),
+    ],
+    ids=["short", "transposed", "flat", "float64", "int8", "float8"],
+)
+def test_wrong_tensor_is_named(
+    tmp_path: Path,
+    oracle: Qwen3_5ForCausalLM,
+    name: str,
+    change: Callable[[Tensor], Tensor],
+    problem: str,
+) -> None:
+    tensors = tensors_of(oracle)
+    tensors[name] = change(tensors[name]).contiguous()
+    refuses(
+        write_checkpoint(tmp_path, tensors), f"tensor '{re.escape(name)}' {problem}"
+    )
+
+
+@pytest.mark.parametrize("shard", [1, 2, 3])
+def test_missing_shard_is_named(
+    tmp_path: Path, oracle: Qwen3_5ForCausalLM, shard: int
+) -> None:
+    folder = write_checkpoint(tmp_path, tensors_of(oracle), num_shards=3)
+    missing = folder / f"model-{shard:05}-of-00003.safetensors"
+    missing.unlink()
+    refuses(folder, re.escape(f"{missing}: is missing"))
+
+
+def test_stray_file_beside_shards_is_not_read(
+    tmp_path: Path, oracle: Qwen3_5ForCausalLM
+) -> None:
+    write_checkpoint(tmp_path, tensors_of(make_oracle(seed=1)))
+    folder = write_checkpoint(tmp_path, tensors_of(oracle), num_shards=3)
+    model = load_model(folder, FLOAT32)
+    tokens = random_tokens(9)
+    logits = model.logits(model.forward(tokens, model.new_state(16)))
+    assert_close(logits, oracle(tokens[None]).logits[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        pytest.param(
+            lambda content: content[:-1], "is cut short", id="cut by one byte"
+        ),
+        pytest.param(
+            lambda content: content[: len(content) // 2],
+            "is cut short",
+            id="cut in half",
+        ),
+        pytest.param(
+            lambda content: content + bytes(16),
+            "has 16 bytes after its last tensor",
+            id="16 bytes more",
+        ),
+        pytest.param(
+            lambda _: b"version https://git-lfs.github.com/spec/v1\n",
+            "is a Git LFS pointer",
+            id="pointer",
+        ),
+        pytest.param(
+            lambda content: (126 * 1024**2).to_bytes(8, "little") + content[8:],
+            "claims a header",
+            id="large header",
+        ),
+    ],
+)
+def test_damaged_file_is_named(
+    tmp_path: Path,
+    oracle: Qwen3_5ForCausalLM,
+    damage: Callable[[bytes], bytes],
+    problem: str,
+) -> None:
+    file = write_checkpoint(tmp_path, tensors_of(oracle)) / "model.safetensors"
+    file.write_bytes(damage(file.read_bytes()))
+    refuses(tmp_path, re.escape(f"{file}: ") + problem)
+
+
+def test_config_that_does_not_fit_the_weights(
+    tmp_path: Path, oracle: Qwen3_5ForCausalLM
+) -> None:
+    folder = write_checkpoint(
+        tmp_path, tensors_of(oracle), {**TEXT_CONFIG, "hidden_size": 44}
+    )
+    refuses(folder, r"has the shape \[97, 40\]; config\.json asks for \[97, 44\]")
+
+
+@pytest.mark.parametrize(
+    "make", [lambda _: None, Path.touch], ids=["nothing", "a file"]
+)
+def test_folder_that_is_none(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / "model")
+    with pytest.raises(ModelLoadError, match="is no folder; a model is a folder with"):
+        inspect_model(tmp_path / "model")
+
+
+def test_inspecting_reads_no_weights(tmp_path: Path) -> None:
+    """A hole of a terabyte in the place of the weights can be inspected, but not read."""
+    rows = 2**33
+    sizes = {"vocab_size": rows, "hidden_size": 32}
+    header = {
+        "model.embed_tokens.weight": {
+            "dtype": "F32",
+            "shape": [rows, 32],
+            "data_offsets": [0, rows * 128],
+        }
+    }
+    encoded = json.dumps(header).encode()
+    (tmp_path / "config.json").write_text(
+        json.dumps({**TEXT_CONFIG, **sizes, "vocab_size": 2**31 - 1})
+    )
+    with (tmp_path / "model.safetensors").open("wb") as stream:
+        stream.write(len(encoded).to_bytes(8, "little") + encoded)
+        stream.truncate(8 + len(encoded) + rows * 128)
+    with pytest.raises(
+        WeightFormatError,
+        match=r"'model\.layers\.0\.input_layernorm\.weight'.* are missing",
+    ):
+        inspect_model(tmp_path)

@@ -1,0 +1,190 @@
+"""The engine's thread: every sequence ends exactly once, whatever happens."""
+
+from collections.abc import Iterator
+import queue
+import threading
+from typing import cast
+
+from local_llm_engine.errors import EngineClosedError, GenerationError
+from local_llm_engine.runtime.loop import EngineLoop
+from local_llm_engine.runtime.runner import Runner
+from local_llm_engine.runtime.sequence import (
+    FailEvent,
+    FinishEvent,
+    Phase,
+    Sequence,
+    SequenceEvent,
+)
+from local_llm_engine.types import FinishReason, Prompt, Purpose, SamplingParams
+import pytest
+
+
+class SteppingRunner:
+    """Stands in for a runner: a step of a sequence lasts until the test lets it end."""
+
+    def __init__(self) -> None:
+        self.stepped: queue.SimpleQueue[Sequence] = queue.SimpleQueue()
+        self.go_on: queue.SimpleQueue[Exception | FinishReason | None] = (
+            queue.SimpleQueue()
+        )
+        self.abandoned: list[Sequence] = []
+        self.discarded: list[Sequence] = []
+        self.thread = threading.current_thread()
+
+    def step(self, sequence: Sequence) -> None:
+        sequence.phase = Phase.DECODE
+        self.stepped.put(sequence)
+        outcome = self.go_on.get(timeout=10)
+        if isinstance(outcome, Exception):
+            raise outcome
+        if outcome is not None:
+            sequence.phase = Phase.ENDED
+            sequence.emit(FinishEvent(outcome, sequence.usage()))  # type: ignore[arg-type]
+
+    def abandon(self, sequence: Sequence) -> None:
+        self.abandoned.append(sequence)
+
+    def discard(self, sequence: Sequence) -> None:
+        self.discarded.append(sequence)
+
+
+class Caller:
+    """Makes sequences and keeps what they emit."""
+
+    def __init__(self) -> None:
+        self.events: queue.SimpleQueue[SequenceEvent] = queue.SimpleQueue()
+
+    def sequence(self, purpose: Purpose = Purpose.VOICE) -> Sequence:
+        return Sequence(
+            prompt=Prompt(
+                token_ids=(1,),
+                segments=(),
+                breakpoints=(),
+                question_start=0,
+                question_end=1,
+            ),
+            sampling=SamplingParams(),
+            purpose=purpose,
+            session="",
+            target=1,
+            max_tokens=1,
+            end_token_ids=frozenset(),
+            emit=self.events.put,
+        )
+
+    def next_event(self) -> SequenceEvent:
+        return self.events.get(timeout=10)
+
+
+@pytest.fixture
+def runner() -> SteppingRunner:
+    return SteppingRunner()
+
+
+@pytest.fixture
+def loop(runner: SteppingRunner) -> Iterator[EngineLoop]:
+    loop = EngineLoop(lambda: cast(Runner, runner))
+    yield loop
+    runner.go_on.put(None)
+    loop.close()
+
+
+def test_a_sequence_ends_and_the_next_one_follows(
+    loop: EngineLoop, runner: SteppingRunner
+) -> None:
+    """One after the other, on one thread."""
+    first, second = Caller(), Caller()
+    loop.submit(first.sequence())
+    loop.submit(second.sequence())
+    for caller in (first, second):
+        runner.go_on.put(FinishReason.STOP)
+        assert isinstance(caller.next_event(), FinishEvent)
+    assert loop.scheduler.sequences() == []
+
+
+def test_a_warm_up_gives_way_between_two_steps(
+    loop: EngineLoop, runner: SteppingRunner
+) -> None:
+    """The voice waits for one step at most."""
+    warm_up, voice = Caller().sequence(Purpose.WARM_UP), Caller().sequence()
+    loop.submit(warm_up)
+    assert runner.stepped.get(timeout=10) is warm_up
+    loop.submit(voice)
+    runner.go_on.put(None)
+    assert runner.stepped.get(timeout=10) is voice
+    runner.go_on.put(FinishReason.STOP)
+    assert runner.stepped.get(timeout=10) is warm_up
+    runner.go_on.put(FinishReason.STOP)
+
+
+def test_a_cancelled_sequence_is_abandoned_before_its_next_step(
+    loop: EngineLoop, runner: SteppingRunner
+) -> None:
+    """Cancelling twice, or after the end, does nothing."""
+    caller = Caller()
+    sequence = caller.sequence()
+    loop.submit(sequence)
+    runner.stepped.get(timeout=10)
+    loop.cancel(sequence)
+    loop.cancel(sequence)
+    other = caller.sequence()
+    loop.submit(other)
+    runner.go_on.put(None)
+    assert runner.stepped.get(timeout=10) is other
+    assert runner.abandoned == [sequence]
+    runner.go_on.put(FinishReason.STOP)
+    assert isinstance(caller.next_event(), FinishEvent)
+    assert caller.events.empty()
+
+
+def test_a_failing_step_fails_its_own_sequence_alone(
+    loop: EngineLoop, runner: SteppingRunner
+) -> None:
+    """The engine goes on, and says what happened."""
+    broken, healthy = Caller(), Caller()
+    loop.submit(broken.sequence())
+    runner.go_on.put(MemoryError("no room"))
+    event = broken.next_event()
+    assert isinstance(event, FailEvent)
+    assert isinstance(event.error, GenerationError)
+    assert "no room" in str(event.error)
+    assert len(runner.discarded) == 1
+    loop.submit(healthy.sequence())
+    runner.go_on.put(FinishReason.STOP)
+    assert isinstance(healthy.next_event(), FinishEvent)
+
+
+def test_closing_fails_what_runs_and_refuses_what_comes(runner: SteppingRunner) -> None:
+    """The thread has ended when close returns; closing again is harmless."""
+    loop = EngineLoop(lambda: cast(Runner, runner))
+    caller = Caller()
+    loop.submit(caller.sequence())
+    loop.submit(caller.sequence())
+    runner.stepped.get(timeout=10)
+    closing = threading.Thread(target=loop.close)
+    closing.start()
+    runner.go_on.put(None)
+    closing.join(timeout=10)
+    events = [caller.next_event(), caller.next_event()]
+    assert [type(event.error) for event in events if isinstance(event, FailEvent)] == [
+        EngineClosedError
+    ] * 2
+    with pytest.raises(EngineClosedError):
+        loop.submit(caller.sequence())
+    loop.close()
+    assert not any(
+        thread.name == "local_llm_engine" for thread in threading.enumerate()
+    )
+
+
+def test_a_failed_load_is_raised_where_the_loop_was_made() -> None:
+    """And leaves no thread behind."""
+
+    def load() -> Runner:
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        EngineLoop(load)
+    assert not any(
+        thread.name == "local_llm_engine" for thread in threading.enumerate()
+    )
