@@ -13,6 +13,19 @@ from local_llm_engine.types import Message, TextPart, ToolCall, ToolSpec
 from .control_text import ControlText
 
 
+def with_text_contents(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Write contents that are still data, as a tool may return it, as JSON: a template would drop them."""
+    return tuple(
+        replace(
+            message,
+            content=json.dumps(message.content, ensure_ascii=False, default=str),
+        )
+        if _is_data(message.role, message.content)
+        else message
+        for message in messages
+    )
+
+
 def merge_system_messages(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Join all system messages into the first message, a blank line between them.
 
@@ -58,6 +71,16 @@ def tool_entries(
         }
         for tool in tools
     ]
+
+
+def _is_data(role: str, content: object) -> bool:
+    if content is None or isinstance(content, str):
+        return False
+    if not isinstance(content, Sequence) or not all(
+        isinstance(part, TextPart) for part in content
+    ):
+        return True
+    return role == "tool" and not content
 
 
 def _message_entry(

@@ -4,10 +4,14 @@ Knows nothing of what the text means.
 """
 
 import codecs
+import re
 from typing import NamedTuple
 
 from .markup_scanner import unfinished_length
 from .tokenizer import Tokenizer
+
+# A byte that belongs to no character is kept as a surrogate until everything is replaced: it separates its neighbours.
+_NO_CHARACTER = re.compile("[\udc80-\udcff]")
 
 
 class Fragment(NamedTuple):
@@ -28,7 +32,7 @@ class Detokenizer:
         """Start an answer."""
         self._tokenizer = tokenizer
         self._controls = {token.id: token for token in tokenizer.control_tokens}
-        self._characters = codecs.getincrementaldecoder("utf-8")("ignore")
+        self._characters = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._replacements = [
             _StreamingReplace(*replacement) for replacement in tokenizer.replacements
         ]
@@ -51,6 +55,7 @@ class Detokenizer:
     def _text(self, text: str, *, final: bool) -> list[Fragment]:
         for replacement in self._replacements:
             text = replacement.push(text, final=final)
+        text = _NO_CHARACTER.sub("", text)
         return [Fragment(text)] if text else []
 
 

@@ -58,6 +58,7 @@ class MarkupScanner:
         self._at_line_start = True
         self._at_answer_start = True
         self._in_fence = False
+        self._last_character = ""
 
     def start_line(self) -> None:
         """Say that markup came between: what follows it stands at the start of a line."""
@@ -100,7 +101,7 @@ class MarkupScanner:
         return _UNDECIDED if _may_become_call(behind) else None
 
     def _within_line(self, text: str, *, final: bool) -> Piece:
-        """Take words up to the end of the line, or a closing tag that closes nothing."""
+        """Take words up to the end of the line, or a closing tag that closes nothing and is not quoted."""
         found = (
             re.search("\n", text)
             if self._in_fence
@@ -122,6 +123,8 @@ class MarkupScanner:
             piece = self._words(text, found.end())
             self._at_line_start = True
             return piece
+        if (text[found.start() - 1] if found.start() else self._last_character) == "`":
+            return self._words(text, found.end())
         return (
             self._words(text, found.start())
             if found.start()
@@ -131,6 +134,7 @@ class MarkupScanner:
     def _words(self, text: str, length: int) -> Piece:
         self._at_line_start = False
         self._at_answer_start = self._at_answer_start and text[:length].isspace()
+        self._last_character = text[length - 1]
         return Piece(PieceKind.WORDS, length)
 
 

@@ -11,7 +11,12 @@ from local_llm_engine.errors import InvalidRequestError
 from local_llm_engine.types import ChatRequest, Message, Prompt
 
 from .control_text import RenderedText
-from .conversation import merge_system_messages, message_entries, tool_entries
+from .conversation import (
+    merge_system_messages,
+    message_entries,
+    tool_entries,
+    with_text_contents,
+)
 from .segments import Layout, Marking, breakpoints, segments
 from .template import ChatTemplate
 from .tokenizer import EncodedText, Tokenizer
@@ -38,7 +43,7 @@ class PromptBuilder:
         Raises:
             InvalidRequestError: the template refuses the messages; the error has its words.
         """
-        messages = merge_system_messages(request.messages)
+        messages = merge_system_messages(with_text_contents(request.messages))
         rendering = _Rendering(self._template, self._tokenizer, request, messages)
         canonical = rendering.render(rendering.entries)
         encoded = self._tokenizer.encode(canonical)

@@ -62,7 +62,10 @@ class EncodedText:
 
 
 class Tokenizer:
-    """A byte-level BPE tokenizer whose control tokens stand only where they are told to; thread-safe."""
+    """A byte-level BPE tokenizer whose control tokens stand only where they are told to; thread-safe.
+
+    `num_ids` is one more than the highest token id.
+    """
 
     def __init__(
         self, specification: Mapping[str, Any], added: Mapping[str, Any] | None = None
@@ -87,10 +90,9 @@ class Tokenizer:
             raise ChatTemplateError(f"the tokenizer cannot be built: {err}") from err
         self._encode_long = lru_cache(maxsize=_KEPT_STRETCHES)(self._encode_plain)
         self._refuse_spelled_control_tokens()
-        self._ids = self._encoder.get_vocab() | {
-            token.text: token.id for token in self.control_tokens
-        }
-        self.num_ids = max(self._ids.values(), default=-1) + 1
+        self._control_ids = {token.text: token.id for token in self.control_tokens}
+        known_ids = (*self._encoder.get_vocab().values(), *self._control_ids.values())
+        self.num_ids = max(known_ids, default=-1) + 1
 
     @classmethod
     def load(cls, folder: Path) -> Tokenizer:
@@ -118,7 +120,10 @@ class Tokenizer:
 
     def token_id(self, text: str) -> int | None:
         """Look up the token with this name."""
-        return self._ids.get(text)
+        if text in self._control_ids:
+            return self._control_ids[text]
+        found: int | None = self._encoder.token_to_id(text)
+        return found
 
     def token_bytes(self, token_id: int) -> bytes:
         """Look up the bytes that a plain token stands for; none for an id without a token."""

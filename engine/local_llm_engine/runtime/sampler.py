@@ -47,7 +47,7 @@ class Sampler:
         params = self._params
         if params.repetition_penalty != 1:
             seen = self._prompt_ids.union(answer_ids)
-            index = torch.tensor(sorted(seen), device=logits.device)
+            index = torch.tensor(sorted(seen), dtype=torch.int64, device=logits.device)
             scores = logits[index]
             logits[index] = torch.where(
                 scores < 0,
@@ -55,7 +55,9 @@ class Sampler:
                 scores / params.repetition_penalty,
             )
         if params.presence_penalty and answer_ids:
-            present = torch.tensor(sorted(set(answer_ids)), device=logits.device)
+            present = torch.tensor(
+                sorted(set(answer_ids)), dtype=torch.int64, device=logits.device
+            )
             logits[present] -= params.presence_penalty
 
     def _largest(self, logits: Tensor) -> tuple[Tensor, Tensor]:

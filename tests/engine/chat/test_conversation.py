@@ -11,6 +11,7 @@ from local_llm_engine.chat.conversation import (
     merge_system_messages,
     message_entries,
     tool_entries,
+    with_text_contents,
 )
 from local_llm_engine.types import Message, TextPart, ToolCall, ToolSpec
 
@@ -31,6 +32,43 @@ def arguments_shown(arguments: Any) -> Any:
     call = ToolCall(id="c1", name="A", arguments=arguments)
     (entry,) = message_entries([Message(role="assistant", tool_calls=[call])], PLAIN)
     return entry["tool_calls"][0]["function"]["arguments"]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ({"state": "on", "name": "Büro"}, '{"state": "on", "name": "Büro"}'),
+        ([{"state": "on"}, None], '[{"state": "on"}, null]'),
+        ({}, "{}"),
+        ([], "[]"),
+        ({"at": time(7, 30)}, '{"at": "07:30:00"}'),
+        (21.5, "21.5"),
+        (False, "false"),
+        ("on", "on"),
+        ([TextPart(text="on")], "on"),
+        (None, ""),
+    ],
+    ids=[
+        "object",
+        "array",
+        "empty object",
+        "empty array",
+        "time",
+        "number",
+        "boolean",
+        "text",
+        "parts",
+        "none",
+    ],
+)
+def test_a_tool_s_result_is_visible(content: Any, expected: str) -> None:
+    (message,) = with_text_contents([Message(role="tool", content=content)])
+    assert message.text == expected
+
+
+def test_no_parts_are_no_words() -> None:
+    (message,) = with_text_contents([Message(role="assistant", content=[])])
+    assert message.text == ""
 
 
 def test_one_system_message_at_the_front_stays() -> None:

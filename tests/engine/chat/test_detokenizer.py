@@ -5,6 +5,7 @@ import unicodedata
 
 from hypothesis import given, settings, strategies as st
 import pytest
+from tokenizers import Tokenizer as Reference
 
 from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.chat.detokenizer import Detokenizer, Fragment
@@ -38,9 +39,14 @@ def joined(fragments: list[Fragment]) -> str:
     return "".join(fragment.text for fragment in fragments)
 
 
+@pytest.fixture(scope="module")
+def reference() -> Reference:
+    """The reference library's decoder for the same model."""
+    return Oracle(NANO_PATH).tokenizer
+
+
 @pytest.mark.parametrize("text", TEXTS)
-def test_text_comes_back(nano: Tokenizer, text: str) -> None:
-    reference = Oracle(NANO_PATH).tokenizer
+def test_text_comes_back(nano: Tokenizer, reference: Reference, text: str) -> None:
     token_ids = encode(nano, text)
     assert joined(decode(nano, token_ids)) == reference.decode(list(token_ids))
 
@@ -106,20 +112,20 @@ def qwen_like() -> Tokenizer:
     return Tokenizer(json.loads(qwen_like_tokenizer().to_str()))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, derandomize=True)
 @given(words=st.text(max_size=12))
 def test_any_text_comes_back(qwen_like: Tokenizer, words: str) -> None:
     written = unicodedata.normalize("NFC", words)
     assert joined(decode(qwen_like, encode(qwen_like, words))) == written
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300, deadline=None, derandomize=True)
 @given(token_ids=st.lists(st.integers(9, 941), max_size=12).map(tuple))
 def test_any_tokens_decode_as_the_reference_does(
-    nano: Tokenizer, token_ids: tuple[int, ...]
+    nano: Tokenizer, reference: Reference, token_ids: tuple[int, ...]
 ) -> None:
     """Only where bytes form no character: the reference shows a sign for them, and we leave them out."""
-    expected = Oracle(NANO_PATH).tokenizer.decode(list(token_ids))
+    expected = reference.decode(list(token_ids))
     assert joined(decode(nano, token_ids)) == expected.replace("\ufffd", "")
 
 

@@ -314,7 +314,7 @@ and wait."""
     "answer",
     [
         EXPLANATION,
-        "A call stands between `<tool_call>` and `</tool_call`.",
+        "A call stands between `<tool_call>` and `</tool_call>`, after `</think>`.",
         "Write <tool_call>\n<function=HassTurnOn> first.",
         f"```\n{CALL[:-2]}\n```\nis how.",
         "<tool_call> is what I would write.",
