@@ -1,20 +1,31 @@
-"""The prompt cache in RAM: what finished and unfinished prompts have read, within a byte budget."""
+"""The prompt cache in RAM: what prompts have read, within a byte budget."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 import logging
-from typing import NamedTuple
 
+from local_llm_engine.types import Purpose
+
+from .ranks import Rank, Reader
 from .state import Checkpoint, KVRun, SequenceState
 from .tree import Match, Piece, PromptTree
 
 _LOGGER = logging.getLogger(__name__)
 
 
-class CachedPiece(NamedTuple):
-    """The tensors of one piece: the KV of its tokens and the recurrent state at its end."""
+@dataclass(eq=False, slots=True)
+class CachedPiece:
+    """The tensors of one piece, the KV of its tokens and the recurrent state at its end, and its worth."""
 
     kv: KVRun
     checkpoint: Checkpoint
+    rank: Rank
+    num_pins: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all tensors."""
+        return self.kv.nbytes + self.checkpoint.nbytes
 
 
 type RamPiece = Piece[CachedPiece]
@@ -38,11 +49,16 @@ class PromptCache:
     All prompts of one instance share a cache key: one model, one weights format, no adapters.
     """
 
-    def __init__(self, limit_bytes: int) -> None:
-        """Bound KV and checkpoints together; 0 keeps nothing."""
+    def __init__(self, limit_bytes: int, *, half_checkpoints: bool = False) -> None:
+        """Bound KV and checkpoints together; 0 keeps nothing.
+
+        `half_checkpoints` keeps delta states in float16: half the bytes, and no longer exact.
+        """
         self.limit_bytes = limit_bytes
-        self._tree: PromptTree[CachedPiece] = PromptTree()
         self.notices: list[str] = []
+        self._half_checkpoints = half_checkpoints
+        self._tree: PromptTree[CachedPiece] = PromptTree()
+        self._pins: dict[str, RamPiece] = {}
 
     @property
     def nbytes(self) -> int:
@@ -58,7 +74,7 @@ class PromptCache:
         """Look a prompt up; the piece to resume from ends at `limit` tokens or before."""
         return self._tree.find(token_ids, limit)
 
-    def restore(self, piece: RamPiece | None, slot: Slot) -> int:
+    def restore(self, piece: RamPiece | None, slot: Slot, reader: Reader) -> int:
         """Bring a slot to the end of `piece` (None: to the start); return how many tokens' KV were copied.
 
         What the slot's KV already repeats stays where it is.
@@ -68,7 +84,7 @@ class PromptCache:
         if piece is None:
             slot.state.reset()
             return 0
-        self._tree.touch(piece)
+        self._use(piece, reader)
         copied = 0
         for position, part in enumerate(piece.chain()):
             if position >= len(held) or held[position] is not part:
@@ -78,22 +94,29 @@ class PromptCache:
         slot.state.restore(piece.payload.checkpoint)
         return copied
 
-    def store(self, token_ids: Sequence[int], slot: Slot) -> None:
+    def store(self, token_ids: Sequence[int], slot: Slot, reader: Reader) -> None:
         """Keep what the slot has read since its last piece; `token_ids` are all that its state holds.
 
-        A slot whose last piece is not where its sequence came from (something else was read there
-        first, or the budget had no room) keeps nothing more: a chain is one run's history.
+        Where another run left a piece at this very token, that one stays and this run's numbers go
+        into its next piece: a chain is one run's history. The same where the budget has no room.
         """
+        if slot.piece and slot.piece.end == len(token_ids):
+            return
         known = self._tree.at(token_ids)
-        start = slot.piece.end if slot.piece else 0
-        if start == len(token_ids):
-            return
-        if known is not None:
-            if known.parent is slot.piece:
-                self._hold(slot, known)
-                self._tree.touch(known)
-            return
-        self._add(token_ids, slot, start)
+        if known is None:
+            self._add(token_ids, slot, reader)
+        elif known.parent is slot.piece:
+            self._hold(slot, known)
+            self._use(known, reader)
+
+    def pin(self, slot: Slot, reader: Reader) -> None:
+        """Keep the slot's last piece as its session's own, in place of the one pinned before."""
+        old = self._pins.pop(reader.session, None)
+        if old is not None:
+            old.payload.num_pins -= 1
+        if slot.piece is not None:
+            slot.piece.payload.num_pins += 1
+            self._pins[reader.session] = slot.piece
 
     def release(self, slot: Slot) -> None:
         """Let go of a slot's pieces: its state is no longer worth anything."""
@@ -103,32 +126,72 @@ class PromptCache:
     def clear(self) -> None:
         """Forget everything; no slot may be in use any more."""
         self._tree = PromptTree()
+        self._pins.clear()
 
     def check_integrity(self) -> None:
-        """Prove the books of bytes, pieces and tree."""
+        """Prove the books of bytes, pieces, pins and tree."""
         self._tree.check_integrity()
         assert self._tree.nbytes <= self.limit_bytes
+        pieces = list(self._tree.pieces())
+        assert all(piece.nbytes == piece.payload.nbytes for piece in pieces)
+        assert all(piece in pieces for piece in self._pins.values())
+        assert sum(piece.payload.num_pins for piece in pieces) == len(self._pins)
 
-    def _add(self, token_ids: Sequence[int], slot: Slot, start: int) -> None:
+    def _add(self, token_ids: Sequence[int], slot: Slot, reader: Reader) -> None:
+        start = slot.piece.end if slot.piece else 0
         payload = CachedPiece(
             kv=slot.state.read_kv(start, len(token_ids)),
-            checkpoint=slot.state.checkpoint(),
+            checkpoint=slot.state.checkpoint(half=self._half_checkpoints),
+            rank=reader.rank(len(token_ids)),
         )
-        nbytes = payload.kv.nbytes + payload.checkpoint.nbytes
-        if not self._make_room(nbytes):
-            return
-        self._hold(slot, self._tree.add(token_ids, slot.piece, payload, nbytes))
+        if self._make_room(payload.nbytes, reader):
+            piece = self._tree.add(token_ids, slot.piece, payload, payload.nbytes)
+            self._hold(slot, piece)
 
-    def _make_room(self, nbytes: int) -> bool:
-        """Evict until `nbytes` fit; False, said once, where live sequences need all that is left."""
+    def _use(self, piece: RamPiece, reader: Reader) -> None:
+        """Mark a chain as just used, and as dear as its dearest reader."""
+        self._tree.touch(piece)
+        for part in piece.chain():
+            part.payload.rank = max(part.payload.rank, reader.rank(part.end))
+
+    def _make_room(self, nbytes: int, reader: Reader) -> bool:
+        """Evict until `nbytes` fit; False, said once, where all that is left is dearer or in use."""
         while self._tree.nbytes + nbytes > self.limit_bytes:
-            if self._tree.evict() is None:
-                if self.limit_bytes and not self.notices:
-                    notice = f"the prompt cache of {self.limit_bytes} bytes is too small for one prompt; parts of it are read again each time"
-                    self.notices.append(notice)
-                    _LOGGER.warning("%s", notice[0].upper() + notice[1:])
+            piece = self._cheapest(reader.may_evict)
+            if piece is None:
+                self._tell_no_room(reader)
                 return False
+            self._forget(piece)
         return True
+
+    def _cheapest(self, dearest: Rank) -> RamPiece | None:
+        """Find the piece to evict next: nothing goes on from it, and it is no dearer than `dearest`."""
+        idle = (
+            piece
+            for piece in self._tree.pieces()
+            if not piece.num_children
+            and not piece.num_holders
+            and _rank(piece) <= dearest
+        )
+        return min(
+            idle, key=lambda piece: (_rank(piece), piece.last_used), default=None
+        )
+
+    def _forget(self, piece: RamPiece) -> None:
+        for session in [name for name, pinned in self._pins.items() if pinned is piece]:
+            del self._pins[session]
+        self._tree.remove(piece)
+
+    def _tell_no_room(self, reader: Reader) -> None:
+        if not self.limit_bytes or reader.purpose is Purpose.BACKGROUND:
+            return
+        notice = (
+            f"the prompt cache of {self.limit_bytes} bytes has no room for every prompt;"
+            " parts of some are read again each time"
+        )
+        if notice not in self.notices:
+            self.notices.append(notice)
+            _LOGGER.warning("%s", notice[0].upper() + notice[1:])
 
     @staticmethod
     def _hold(slot: Slot, piece: RamPiece | None) -> None:
@@ -137,3 +200,7 @@ class PromptCache:
         if piece:
             piece.num_holders += 1
         slot.piece = piece
+
+
+def _rank(piece: RamPiece) -> Rank:
+    return Rank.PINNED if piece.payload.num_pins else piece.payload.rank

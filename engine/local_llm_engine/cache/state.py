@@ -116,6 +116,11 @@ class SequenceState:
             layer for layer in self.layers if isinstance(layer, DeltaState)
         )
 
+    @property
+    def checkpoint_nbytes(self) -> int:
+        """Bytes of one exact checkpoint."""
+        return sum(layer.conv.nbytes + layer.delta.nbytes for layer in self._delta)
+
     def reset(self) -> None:
         """Forget everything: the state before the first token."""
         for layer in self._delta:
@@ -123,12 +128,15 @@ class SequenceState:
             layer.delta.zero_()
         self.length = 0
 
-    def checkpoint(self) -> Checkpoint:
-        """Copy the recurrent state to RAM."""
+    def checkpoint(self, *, half: bool = False) -> Checkpoint:
+        """Copy the recurrent state to RAM; with `half` the delta states lose float32's last 13 bits."""
         return Checkpoint(
             length=self.length,
             conv=tuple(_copy_to_ram(layer.conv) for layer in self._delta),
-            delta=tuple(_copy_to_ram(layer.delta) for layer in self._delta),
+            delta=tuple(
+                _copy_to_ram(layer.delta.half() if half else layer.delta)
+                for layer in self._delta
+            ),
         )
 
     def restore(self, checkpoint: Checkpoint) -> None:

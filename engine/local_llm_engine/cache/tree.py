@@ -130,17 +130,20 @@ class PromptTree[Payload]:
         for used in piece.chain():
             used.last_used = self._clock
 
-    def evict(self) -> Piece[Payload] | None:
-        """Drop the least recently used piece that nothing goes on from; None where every piece is needed."""
-        idle = (
-            piece
-            for piece in self._nodes
-            if not piece.num_children and not piece.num_holders
-        )
-        piece = min(idle, key=lambda idle_piece: idle_piece.last_used, default=None)
-        if piece is not None:
-            self._remove(piece)
-        return piece
+    def pieces(self) -> Iterator[Piece[Payload]]:
+        """Go through all pieces, in no order."""
+        return iter(self._nodes)
+
+    def resize(self, piece: Piece[Payload], nbytes: int) -> None:
+        """Book that a piece takes `nbytes` now."""
+        self.nbytes += nbytes - piece.nbytes
+        piece.nbytes = nbytes
+
+    def remove(self, piece: Piece[Payload]) -> None:
+        """Forget a piece that nothing goes on from."""
+        assert not piece.num_children
+        assert not piece.num_holders
+        self._remove(piece)
 
     def check_integrity(self) -> None:
         """Prove the books: bytes, child counts, and that tree and pieces name each other."""

@@ -5,7 +5,7 @@ import time
 import torch
 from torch import Tensor
 
-from local_llm_engine.cache.placement import stretch_end
+from local_llm_engine.cache.placement import grid_interval, place, stretch_end
 from local_llm_engine.cache.ram import CachedPiece, PromptCache, Slot
 from local_llm_engine.cache.records import CallLog
 from local_llm_engine.cache.tree import Match
@@ -77,10 +77,16 @@ class Runner:
         token_ids = sequence.prompt.token_ids
         limit = sequence.target - 1 if sequence.answers else sequence.target
         match = self._cache.find(token_ids, limit)
-        copied = self._cache.restore(match.piece, slot)
+        copied = self._cache.restore(match.piece, slot, sequence.reader)
         sequence.reused_tokens = slot.state.length
         sequence.divergence = match.num_known_tokens if match.diverges else None
         sequence.outcome = _outcome(match, sequence.target)
+        sequence.placement = place(
+            sequence.prompt,
+            target=sequence.target,
+            divergence=sequence.divergence,
+            interval=self._interval(slot),
+        )
         if match.piece:
             sequence.resumed_from = "ram" if copied else "slot"
         if sequence.answers:
@@ -91,15 +97,16 @@ class Runner:
     def _prefill(self, sequence: Sequence) -> None:
         """Read up to the next stop; at the prompt's end choose the first token."""
         slot = self._slots[sequence.purpose]
-        breakpoints = sequence.prompt.breakpoints
+        assert sequence.placement is not None
+        stops, checkpoints = sequence.placement
         start = slot.state.length
-        end = stretch_end(start, sequence.target, breakpoints, self._chunk)
+        end = stretch_end(start, sequence.target, stops, self._chunk)
         hidden = (
             self._forward(sequence.prompt.token_ids[start:end], slot)
             if start < end
             else None
         )
-        if end in breakpoints or end == sequence.target:
+        if end in checkpoints:
             self._store(sequence)
         if end < sequence.target:
             return
@@ -109,6 +116,7 @@ class Runner:
             assert hidden is not None
             self._choose(sequence, hidden)
         else:
+            self._cache.pin(slot, sequence.reader)
             self._finish(sequence, FinishReason.STOP, "warmed_up")
 
     def _decode(self, sequence: Sequence) -> None:
@@ -143,7 +151,15 @@ class Runner:
         """Keep all that the slot has read, and a checkpoint at its end."""
         slot = self._slots[sequence.purpose]
         read = (*sequence.prompt.token_ids[: sequence.target], *sequence.answer)
-        self._cache.store(read[: slot.state.length], slot)
+        self._cache.store(read[: slot.state.length], slot, sequence.reader)
+
+    def _interval(self, slot: Slot) -> int | None:
+        """Choose how far apart checkpoints stand inside long segments."""
+        return grid_interval(
+            checkpoint_bytes=slot.state.checkpoint_nbytes,
+            context_length=self._context_length,
+            budget_bytes=self._cache.limit_bytes,
+        )
 
     def _end(self, sequence: Sequence, finish: str) -> Usage:
         sequence.phase = Phase.ENDED

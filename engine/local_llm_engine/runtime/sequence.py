@@ -6,6 +6,8 @@ from enum import Enum, auto
 import time
 from typing import Literal
 
+from local_llm_engine.cache.placement import Placement
+from local_llm_engine.cache.ranks import Reader
 from local_llm_engine.types import (
     CallRecord,
     FinishReason,
@@ -74,9 +76,15 @@ class Sequence:
     resumed_from: Literal["slot", "ram"] | None = None
     outcome: Outcome = Outcome.FIRST_TURN
     divergence: int | None = None
+    placement: Placement | None = None
     accepted_at: float = field(default_factory=time.perf_counter)
     started_at: float | None = None
     prefilled_at: float | None = None
+
+    @property
+    def reader(self) -> Reader:
+        """On whose behalf the cache reads and keeps."""
+        return Reader(self.purpose, self.session, self.prompt.question_start)
 
     @property
     def answers(self) -> bool:

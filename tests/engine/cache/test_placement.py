@@ -1,8 +1,9 @@
 """Where prefill stops."""
 
+from local_llm_engine.types import Prompt, Segment
 import pytest
 
-from local_llm_engine.cache.placement import stretch_end
+from local_llm_engine.cache.placement import grid_interval, place, stretch_end
 
 
 def stops_from(
@@ -38,3 +39,114 @@ def test_stops_do_not_depend_on_where_a_run_began(chunk: int) -> None:
     cold = stops_from(0, 200, checkpoints, chunk)
     for index, stop in enumerate(cold):
         assert stops_from(stop, 200, checkpoints, chunk) == cold[index + 1 :]
+
+
+def make_prompt(
+    *,
+    length: int = 3_000,
+    breakpoints: tuple[int, ...] = (),
+    ends: tuple[int, ...] = (),
+    question_start: int = 2_900,
+) -> Prompt:
+    """Make a prompt of which only the layout counts."""
+    return Prompt(
+        token_ids=(0,) * length,
+        segments=tuple(
+            Segment(name=f"segment {end}", end=end) for end in (*ends, length)
+        ),
+        breakpoints=breakpoints,
+        question_start=question_start,
+        question_end=length,
+    )
+
+
+SATELLITE = make_prompt(
+    breakpoints=(2_700, 2_720, 2_900, 2_990), ends=(2_700, 2_720, 2_900)
+)
+
+
+def test_checkpoints_stand_at_segment_ends_the_question_and_the_target() -> None:
+    """Without a grid and without a divergence."""
+    stops, checkpoints = place(SATELLITE, target=3_000, divergence=None, interval=None)
+    assert stops == (2_700, 2_720, 2_900, 2_990, 3_000)
+    assert checkpoints == set(stops)
+
+
+def test_a_warm_up_leaves_none_past_its_target() -> None:
+    """It reads up to the question."""
+    stops, checkpoints = place(SATELLITE, target=2_900, divergence=None, interval=None)
+    assert stops == (2_700, 2_720, 2_900)
+    assert checkpoints == set(stops)
+
+
+def test_a_grid_stands_inside_long_segments_only() -> None:
+    """At absolute multiples, away from the other checkpoints."""
+    assert place(SATELLITE, target=3_000, divergence=None, interval=1_024).stops == (
+        1_024,
+        2_048,
+        2_700,
+        2_720,
+        2_900,
+        2_990,
+        3_000,
+    )
+    assert (
+        2_560
+        not in place(SATELLITE, target=3_000, divergence=None, interval=512).checkpoints
+    )
+
+
+@pytest.mark.parametrize(
+    ("divergence", "learned"),
+    [
+        pytest.param(1_500, True, id="an entity renamed"),
+        pytest.param(2_707, False, id="too near to pay"),
+        pytest.param(2_708, True, id="just far enough"),
+        pytest.param(2_700, False, id="at a checkpoint"),
+        pytest.param(2_950, False, id="another question"),
+        pytest.param(3_000, False, id="at the end"),
+    ],
+)
+def test_a_checkpoint_is_learned_where_prompts_part(
+    divergence: int, learned: bool
+) -> None:
+    """Where it saves enough the next time."""
+    _, plain = place(SATELLITE, target=3_000, divergence=None, interval=1_024)
+    stops, checkpoints = place(
+        SATELLITE, target=3_000, divergence=divergence, interval=1_024
+    )
+    assert checkpoints - plain == ({divergence} if learned else set())
+    assert stops == tuple(sorted(checkpoints))
+
+
+def test_a_long_history_stops_at_every_turn_and_keeps_few() -> None:
+    """So that what a conversation left turn by turn is met, and reading it at once does not fill the cache."""
+    turns = tuple(range(1_000, 2_900, 50))
+    prompt = make_prompt(breakpoints=(1_000, *turns[1:], 2_900), ends=(1_000, 2_900))
+    stops, checkpoints = place(prompt, target=3_000, divergence=None, interval=1_024)
+    assert set(turns) <= set(stops)
+    assert len(checkpoints) < 10
+
+
+@pytest.mark.parametrize(
+    ("mebibytes", "gibibytes", "expected"),
+    [
+        pytest.param(0.3, 8, 512, id="nano"),
+        pytest.param(19.3, 8, 512, id="0.8B"),
+        pytest.param(50.3, 8, 1_024, id="9B"),
+        pytest.param(149.6, 8, 4_096, id="27B"),
+        pytest.param(149.6, 0.5, None, id="27B in half a gibibyte"),
+        pytest.param(0, 0, 512, id="no recurrent state"),
+        pytest.param(1, 0, None, id="no cache"),
+    ],
+)
+def test_the_grid_fits_the_budget(
+    mebibytes: float, gibibytes: float, expected: int | None
+) -> None:
+    """Sizes of real models, a context of 16,384 tokens."""
+    interval = grid_interval(
+        checkpoint_bytes=int(mebibytes * 2**20),
+        context_length=16_384,
+        budget_bytes=int(gibibytes * 2**30),
+    )
+    assert interval == expected

@@ -52,19 +52,26 @@ def test_divergence_at_a_node_with_other_children() -> None:
     assert tree.find((1, 2, 5), 2).diverges
 
 
-def test_eviction_takes_the_least_recently_used_leaf_and_spares_what_is_held() -> None:
-    """A prefix outlives its leaves; a held piece outlives everything."""
+def test_a_removed_leaf_leaves_its_prefix() -> None:
+    """The tree forgets the tokens that nothing else needs."""
     tree = PromptTree[str]()
     first = grow(tree, (1, 2, 3), 2, 3)
     second = grow(tree, (1, 2, 4), 2, 3)
-    tree.touch(first)
-    second.num_holders += 1
-    assert tree.evict() is first
-    assert tree.evict() is None
-    second.num_holders -= 1
-    assert tree.evict() is second
-    assert tree.evict() is second.parent
+    tree.remove(first)
+    assert tree.find((1, 2, 3), 3) == (second.parent, 2, True)
+    tree.remove(second)
+    assert second.parent is not None
+    tree.remove(second.parent)
     assert (len(tree), tree.nbytes, tree.num_leaves) == (0, 0, 0)
+    tree.check_integrity()
+
+
+def test_a_piece_may_change_its_size() -> None:
+    """The books follow."""
+    tree = PromptTree[str]()
+    piece = grow(tree, (1, 2, 3), 3)
+    tree.resize(piece, 10)
+    assert tree.nbytes == 10
     tree.check_integrity()
 
 
@@ -84,6 +91,9 @@ def test_books_hold_after_any_operations(
         match = tree.find(tokens, len(tokens))
         assert match.piece is not None
         assert match.piece.end == len(tokens)
-        if data.draw(st.booleans()):
-            tree.evict()
-            tree.check_integrity()
+        idle = [piece for piece in tree.pieces() if not piece.num_children]
+        for piece in data.draw(
+            st.lists(st.sampled_from(idle), max_size=2, unique=True)
+        ):
+            tree.remove(piece)
+        tree.check_integrity()
