@@ -8,8 +8,9 @@ import torch
 from ..config import Device, Dtype
 from ..errors import ModelLoadError
 
-# Below this a decode step on a CPU is bound by the number of operations, of which float32 takes fewer;
-# above, by the bytes of the weights, of which bfloat16 has half.
+# Measured on a CPU with AVX-512 BF16: below this size a decode step takes as long in float32 as in
+# bfloat16 or less, for then it is bound by the number of operations; above, by the bytes of the weights.
+# Where speed is equal, exactness decides.
 SMALL_MODEL_PARAMETERS = 32_000_000
 # Instructions that multiply bfloat16 in hardware, as torch.cpu.get_capabilities() names them: AVX-512
 # BF16 and AMX on x86, BF16 on Arm. Without them bfloat16 is emulated, slower than float32.
