@@ -48,6 +48,16 @@ def choose_dtype(
     return torch.bfloat16 if fast else torch.float32
 
 
+def choose_num_threads(num_threads: int | None, num_parameters: int) -> int:
+    """Return the number of threads that is asked for; None takes one for a small model, else torch's choice.
+
+    The matrices of a small model are done before a second thread has woken up.
+    """
+    if num_threads is not None:
+        return num_threads
+    return 1 if num_parameters < SMALL_MODEL_PARAMETERS else torch.get_num_threads()
+
+
 def has_fast_bfloat16(capabilities: Mapping[str, object]) -> bool:
     """Whether a CPU of these capabilities multiplies bfloat16 in hardware."""
     return any(capabilities.get(name) is True for name in _FAST_BFLOAT16)

@@ -46,7 +46,7 @@ def load_model(folder: Path, config: EngineConfig) -> Model:
     loader = WeightLoader(weights, device=device, dtype=dtype)
     text_loader = loader.within(matched.prefix)
     try:
-        with torch.inference_mode():
+        with torch.no_grad():
             if model_config.tie_word_embeddings and matched.has_head:
                 _check_tied_head(folder, weights, matched.prefix)
             head = None if model_config.tie_word_embeddings else loader.matrix(HEAD)
