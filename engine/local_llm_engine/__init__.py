@@ -16,3 +16,9 @@ Imports go down only: service, chat | runtime, models, cache | weights, ops, con
 `from local_llm_engine.service import Engine` imports torch; everything in `types`, `errors` and
 `config` comes without it.
 """
+
+import os
+
+# OpenMP reads this once, when torch is first imported. Its threads would otherwise spin while they wait
+# for each other, and starve everything else on a busy machine: Home Assistant's loop, and themselves.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

@@ -20,7 +20,7 @@ class EngineConfig:
     answer together; None takes the smaller of 16,384 and what the model was made for.
     `prompt_cache_bytes` bounds what finished prompts may keep in RAM; 0 keeps none.
     `prefill_chunk_tokens` is the longest stretch read in one step: a spoken question waits for at
-    most one. `num_threads` None leaves torch's own choice.
+    most one. `num_threads` None takes one for a small model, else torch's own choice.
 
     Raises:
         ConfigError: a field is out of its range; the message names field, value and range.

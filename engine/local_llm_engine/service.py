@@ -14,6 +14,7 @@ from .cache.records import CallLog
 from .chat import AnswerDecoder, ChatFormat
 from .config import EngineConfig
 from .errors import ContextLengthError, InvalidRequestError, ModelLoadError
+from .models.placement import choose_num_threads
 from .models.registry import ModelSummary, inspect_model, load_model
 from .runtime.loop import EngineLoop
 from .runtime.runner import Runner
@@ -163,8 +164,9 @@ class Engine:
 
     def _load_runner(self, model_path: Path, config: EngineConfig) -> Runner:
         """Load the weights; runs on the engine's thread."""
-        if config.num_threads is not None:
-            torch.set_num_threads(config.num_threads)
+        torch.set_num_threads(
+            choose_num_threads(config.num_threads, self._summary.num_parameters)
+        )
         model = load_model(model_path, config)
         self._dtype = str(model.dtype).removeprefix("torch.")
         return Runner(

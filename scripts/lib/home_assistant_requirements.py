@@ -4,23 +4,19 @@ Home Assistant installs the requirements of a component when it is first used; t
 them beforehand, in the versions that the installed Home Assistant names.
 """
 
+from collections.abc import Iterable
 import json
 from pathlib import Path
 
 import homeassistant.components
+from homeassistant.const import Platform
 
+# Each kind of entity (Home Assistant starts them all by itself: conversation, tts, weather, ...), and besides:
 DOMAINS = (
     # a voice assistant
-    "ai_task",
     "assist_pipeline",
-    "assist_satellite",
-    "conversation",
     "intent",
     "llm",
-    "stt",
-    "timer",
-    "tts",
-    "wake_word",
     # what it shows and remembers
     "frontend",
     "history",
@@ -32,7 +28,6 @@ DOMAINS = (
     "analytics",
     "automation",
     "backup",
-    "camera",
     "hardware",
     "isal",
     "network",
@@ -42,6 +37,7 @@ DOMAINS = (
     "stream",
     "system_health",
     "tag",
+    "timer",
     "zeroconf",
     "zone",
     # a home to try it in
@@ -50,11 +46,10 @@ DOMAINS = (
     "media_source",
     "mobile_app",
     "sun",
-    "weather",
 )
 
 
-def requirements_of(domains: tuple[str, ...]) -> set[str]:
+def requirements_of(domains: Iterable[str]) -> set[str]:
     """Collect the requirements of the components and of all that they depend on."""
     components = Path(homeassistant.components.__path__[0])
     requirements: set[str] = set()
@@ -71,4 +66,4 @@ def requirements_of(domains: tuple[str, ...]) -> set[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(sorted(requirements_of(DOMAINS))))
+    print("\n".join(sorted(requirements_of((*Platform, *DOMAINS)))))

@@ -35,7 +35,7 @@ install_python_with_uv() {
 # Whether unpack_debian_python can work here: Debian, with its keys and an archive to ask.
 debian_can_help() {
   [[ -r /etc/os-release ]] && grep -qx 'ID=debian' /etc/os-release \
-    && command -v apt-get dpkg-deb >/dev/null && [[ -n "$(debian_archives)" && -n "$(debian_keyring)" ]]
+    && command -v apt-get >/dev/null && [[ -n "$(debian_archives)" && -n "$(debian_keyring)" ]]
 }
 
 debian_keyring() {
@@ -83,6 +83,10 @@ unpack_debian_python() (
   done
   cd "$state"
   rm -rf "$partial/apt"
+  if [[ ! -e $partial/usr/bin/python3.14 ]]; then
+    printf 'None of the archives in /etc/apt gave the packages of Debian forky: %s\n' "$(debian_archives | paste -s -d ' ')"
+    exit 1
+  fi
   bind_to_own_libraries "$partial" "$prefix"
   mv "$partial" "$prefix"
   usable_python "$unpacked_python"

@@ -25,10 +25,20 @@ def versions() -> dict[str, str]:
 
 def check(wanted: str) -> str | None:
     """Say what is wrong with the versions, or nothing."""
-    wrong = [f"  {name} says {version}" for name, version in versions().items() if version != wanted]
+    wrong = [
+        f"  {name} says {version}"
+        for name, version in versions().items()
+        if version != wanted
+    ]
     if not wrong:
         return None
-    return "\n".join([f"The version to release is {wanted}, but", *wrong, "Set them all to the same and run it again."])
+    return "\n".join(
+        [
+            f"The version to release is {wanted}, but",
+            *wrong,
+            "Set them all to the same and run it again.",
+        ]
+    )
 
 
 def pack(archive: Path) -> None:

@@ -4,6 +4,7 @@
 
 log="$state/setup.log"
 step_process=""
+attempt_result=0
 
 # Tells in words what went wrong and what to do, then ends the script: fail WHAT WHAT_TO_DO
 fail() {
@@ -16,17 +17,20 @@ fail() {
 step() {
   local title=$1 remedy=$2
   shift 2
-  if ! attempt "$title" "$@"; then
+  attempt "$title" "$@"
+  if ((attempt_result)); then
     printf '  the end of %s:\n' "$log" >&2
     tail -n 15 "$log" | sed 's/^/  | /' >&2
     fail "$title did not work" "$remedy Then run scripts/setup again: it goes on from here."
   fi
 }
 
-# Like step, but a failure is only an answer: attempt TITLE COMMAND...
+# Like step, but a failure is only an answer, left in attempt_result: attempt TITLE COMMAND...
+# Never call it in a condition: there bash would let COMMAND go on after an error in the middle of it.
 attempt() {
-  local title=$1 result=0
+  local title=$1
   shift
+  attempt_result=0
   printf '\n== %s: %s\n' "$title" "$*" >>"$log"
   [[ -t 1 ]] || printf '%5d s  %s\n' "$SECONDS" "$title"
   set -m
@@ -34,10 +38,11 @@ attempt() {
   step_process=$!
   set +m
   show_while_running "$title"
-  wait "$step_process" || result=$?
+  wait "$step_process" || attempt_result=$?
   step_process=""
-  [[ ! -t 1 ]] || printf '\r%5d s  %s\033[K\n' "$SECONDS" "$title"
-  return "$result"
+  if [[ -t 1 ]]; then
+    printf '\r%5d s  %s\033[K\n' "$SECONDS" "$title"
+  fi
 }
 
 # Keeps the elapsed seconds in sight: in place on a terminal, a line every 15 seconds elsewhere.

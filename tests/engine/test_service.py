@@ -8,6 +8,8 @@ import logging
 from pathlib import Path
 import threading
 
+import pytest
+
 from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.cache.state import SequenceState
 from local_llm_engine.config import EngineConfig
@@ -33,8 +35,6 @@ from local_llm_engine.types import (
     ToolCallDelta,
     Usage,
 )
-import pytest
-
 from tests.engine.houses import house_text
 
 CONFIG = EngineConfig(
@@ -93,6 +93,13 @@ def ask(
 
 async def collect(engine: Engine, request: ChatRequest) -> list[Delta]:
     return [delta async for delta in engine.generate(request)]
+
+
+async def until_active(engine: Engine) -> None:
+    """Wait until a request has taken its first step; the engine has no event for that."""
+    async with asyncio.timeout(20):
+        while not engine.status().active_requests:  # noqa: ASYNC110
+            await asyncio.sleep(0)
 
 
 def usage_of(deltas: list[Delta]) -> Usage:
@@ -188,8 +195,7 @@ async def test_a_question_overtakes_a_warm_up(engine: Engine) -> None:
         ended.append("question")
 
     warming = asyncio.create_task(warm_up())
-    while not engine.status().active_requests:
-        await asyncio.sleep(0)
+    await until_active(engine)
     await question()
     await warming
     assert ended == ["question", "warm-up"]
@@ -205,8 +211,7 @@ async def test_closing_the_iterator_frees_the_slot(
         await anext(answer)
     else:
         starting = asyncio.ensure_future(anext(answer))
-        while not engine.status().active_requests:
-            await asyncio.sleep(0)
+        await until_active(engine)
         starting.cancel()
         await asyncio.gather(starting, return_exceptions=True)
     await answer.aclose()

@@ -23,9 +23,10 @@ from .tokenizer import EncodedText, Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
 
-# Stand for words that are not known yet: an answer, the question after it.
-_PROBE_ANSWER = "Hello."
-_PROBE_QUESTION = "Hello?"
+# Stand for messages that are not known yet: an answer, what was thought for it, the question after it.
+_PROBE_ANSWER = {"role": "assistant", "content": "Hello."}
+_PROBE_THOUGHT = {"reasoning_content": "Hello.", "thinking": "Hello."}
+_PROBE_QUESTION = {"role": "user", "content": "Hello?"}
 
 
 class PromptBuilder:
@@ -49,10 +50,8 @@ class PromptBuilder:
         encoded = self._tokenizer.encode(canonical)
         layout = self._layout(messages, rendering, canonical)
         leaving = {
-            *self._leaving_tokens(layout, rendering, canonical, encoded),
-            self._next_turn_leaving_token(
-                rendering, canonical, encoded, thinking=request.thinking
-            ),
+            *self._earlier_leaving_tokens(layout, rendering, canonical, encoded),
+            *self._next_leaving_tokens(rendering, canonical, encoded),
         }
         question_start, question_end = _question(layout, encoded)
         return Prompt(
@@ -87,56 +86,42 @@ class PromptBuilder:
             )
         return layout
 
-    def _leaving_tokens(
+    def _earlier_leaving_tokens(
         self,
         layout: Layout,
         rendering: _Rendering,
         canonical: RenderedText,
         encoded: EncodedText,
     ) -> Iterator[int]:
-        """Where the prompts of earlier answers left what their conversation became.
+        """Yield where the prompts of earlier answers left what their conversation became.
 
         An earlier prompt had a checkpoint there; this one, read cold, must stop at the same token.
         """
         for index, (message, span) in enumerate(
             zip(layout.messages, layout.spans, strict=True)
         ):
-            if message.role != "assistant":
-                continue
-            try:
-                earlier = rendering.render(rendering.entries[:index])
-            except InvalidRequestError:
-                if span.start is not None:
+            if message.role == "assistant":
+                earlier = rendering.render_if_accepted(rendering.entries[:index])
+                if earlier is not None:
+                    yield self._tokenizer.common_tokens(canonical, encoded, earlier)
+                elif span.start is not None:
                     yield encoded.tokens_before(span.start)
-            else:
-                yield self._tokenizer.common_tokens(canonical, encoded, earlier)
 
-    def _next_turn_leaving_token(
-        self,
-        rendering: _Rendering,
-        canonical: RenderedText,
-        encoded: EncodedText,
-        *,
-        thinking: bool,
-    ) -> int:
-        """Where the next turn will leave this prompt; its end where nothing parts before.
+    def _next_leaving_tokens(
+        self, rendering: _Rendering, canonical: RenderedText, encoded: EncodedText
+    ) -> Iterator[int]:
+        """Yield where the next turn will leave this prompt; its end where nothing parts before.
 
         A template may write an answer in the history otherwise than it began it here.
         """
-        answer = {"role": "assistant", "content": _PROBE_ANSWER}
-        if thinking:
-            answer |= {"reasoning_content": _PROBE_ANSWER, "thinking": _PROBE_ANSWER}
-        try:
-            following = rendering.render(
-                [
-                    *rendering.entries,
-                    answer,
-                    {"role": "user", "content": _PROBE_QUESTION},
-                ]
+        for answer in rendering.probe_answers():
+            following = rendering.render_if_accepted(
+                [*rendering.entries, answer, _PROBE_QUESTION]
             )
-        except InvalidRequestError:
-            return len(encoded.token_ids)
-        return self._tokenizer.common_tokens(canonical, encoded, following)
+            if following is None:
+                yield len(encoded.token_ids)
+            else:
+                yield self._tokenizer.common_tokens(canonical, encoded, following)
 
 
 class _Rendering:
@@ -160,12 +145,28 @@ class _Rendering:
             self._template.render(entries, self._tools, thinking=self._thinking)
         )
 
+    def render_if_accepted(
+        self, entries: Sequence[Mapping[str, Any]]
+    ) -> RenderedText | None:
+        """Render messages that are not the request's own; None where the template refuses them."""
+        try:
+            return self.render(entries)
+        except InvalidRequestError:
+            return None
+
     def render_marked(self, contents: Sequence[str]) -> RenderedText:
+        """Render the request's messages with other contents; nothing where the template refuses them."""
         entries = [
             {**entry, "content": content}
             for entry, content in zip(self.entries, contents, strict=True)
         ]
-        return self.render(entries)
+        return self.render_if_accepted(entries) or RenderedText("", (), {})
+
+    def probe_answers(self) -> Iterator[Mapping[str, Any]]:
+        """Yield the forms that an answer can have in the history: what was thought may be kept or not."""
+        yield _PROBE_ANSWER
+        if self._thinking:
+            yield {**_PROBE_ANSWER, **_PROBE_THOUGHT}
 
 
 def _question(layout: Layout, encoded: EncodedText) -> tuple[int, int]:

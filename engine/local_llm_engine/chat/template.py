@@ -124,23 +124,12 @@ class ChatTemplate:
             "add_generation_prompt": add_generation_prompt,
             "enable_thinking": thinking,
         }
-        pieces: list[str] = []
-        room = MAX_RENDERED_CHARACTERS
         try:
-            for piece in template.generate(variables):
-                pieces.append(piece)
-                room -= len(piece)
-                if room < 0:
-                    break
+            return _write(template, variables)
         except _RENDER_ERRORS as err:
             raise InvalidRequestError(
                 f"the model's chat template refuses these messages: {err}"
             ) from err
-        if room < 0:
-            raise InvalidRequestError(
-                f"the model's chat template wrote more than {MAX_RENDERED_CHARACTERS} characters"
-            )
-        return "".join(pieces)
 
 
 class _GenerationTag(Extension):
@@ -206,6 +195,20 @@ def _compile(
         ) from err
     except RecursionError as err:
         raise ChatTemplateError("the chat template is nested too deeply") from err
+
+
+def _write(template: jinja2.Template, variables: Mapping[str, Any]) -> str:
+    """Render as far as the bound allows."""
+    pieces: list[str] = []
+    room = MAX_RENDERED_CHARACTERS
+    for piece in template.generate(variables):
+        pieces.append(piece)
+        room -= len(piece)
+        if room < 0:
+            raise ValueError(
+                f"it would write more than {MAX_RENDERED_CHARACTERS} characters"
+            )
+    return "".join(pieces)
 
 
 def _named_templates(entries: Sequence[object]) -> dict[str, str]:

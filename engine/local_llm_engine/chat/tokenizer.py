@@ -18,6 +18,7 @@ from tokenizers import Tokenizer as _Encoder
 
 from local_llm_engine.errors import ChatTemplateError
 
+from .byte_level import bytes_of_token, decoder_replacements
 from .control_text import ControlSpan, ControlText, ControlToken, RenderedText
 from .model_files import read_json_object, read_optional_json_object
 
@@ -83,7 +84,7 @@ class Tokenizer:
             _control_token(entry) for entry in _added_tokens(specification, added or {})
         )
         self.control_text = ControlText(self.control_tokens)
-        self.replacements = _decoder_replacements(specification.get("decoder"))
+        self.replacements = decoder_replacements(specification.get("decoder"))
         try:
             self._encoder = _Encoder.from_str(json.dumps({**specification, **_WITHOUT}))
         except Exception as err:  # the library raises nothing more precise
@@ -130,10 +131,7 @@ class Tokenizer:
         name = self._encoder.id_to_token(token_id)
         if name is None:
             return b""
-        try:
-            return bytes(_BYTE_OF_CHARACTER[character] for character in name)
-        except KeyError:
-            return name.encode()
+        return bytes_of_token(name)
 
     def encode(self, rendered: RenderedText) -> EncodedText:
         """Tokenize what a template wrote: control tokens where it wrote them, plain text between."""
@@ -246,51 +244,3 @@ def _control_token(entry: Mapping[str, Any]) -> ControlToken:
         lstrip=bool(entry.get("lstrip")),
         rstrip=bool(entry.get("rstrip")),
     )
-
-
-def _decoder_replacements(decoder: Any) -> tuple[tuple[str, str], ...]:
-    """Read what the decoder replaces once the bytes are joined: (pattern, replacement), in order.
-
-    Raises:
-        ChatTemplateError: the decoder is something else than byte-level with plain replacements.
-    """
-    match decoder:
-        case {"type": "ByteLevel"}:
-            return ()
-        case {"type": "Sequence", "decoders": [{"type": "ByteLevel"}, *rest]}:
-            return tuple(
-                _replacement(step) for step in rest if step.get("type") != "Fuse"
-            )
-    raise ChatTemplateError(
-        "only byte-level BPE tokenizers are supported; the decoder is of another kind"
-    )
-
-
-def _replacement(step: Mapping[str, Any]) -> tuple[str, str]:
-    match step:
-        case {
-            "type": "Replace",
-            "pattern": {"String": str() as pattern},
-            "content": str() as content,
-        } if pattern:
-            return pattern, content
-    raise ChatTemplateError(f"the decoder's step {step.get('type')!r} is not supported")
-
-
-def _byte_of_character() -> dict[str, int]:
-    """GPT-2's table: printable bytes stand for themselves, the others for characters from U+0100 on.
-
-    Source: byte-level BPE of Radford et al. 2019 ("Language Models are Unsupervised Multitask Learners").
-    """
-    printable = [
-        *range(ord("!"), ord("~") + 1),
-        *range(ord("¡"), ord("¬") + 1),
-        *range(ord("®"), ord("ÿ") + 1),
-    ]
-    others = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {
-        chr(256 + index): byte for index, byte in enumerate(others)
-    }
-
-
-_BYTE_OF_CHARACTER = _byte_of_character()

@@ -8,8 +8,9 @@ import torch
 from ..config import Device, Dtype
 from ..errors import ModelLoadError
 
-# Below this a decode step on a CPU is bound by the number of operations, of which float32 takes fewer;
-# above, by the bytes of the weights, of which bfloat16 has half.
+# Measured on a CPU with AVX-512 BF16: below this size a decode step takes as long in float32 as in
+# bfloat16 or less, for then it is bound by the number of operations; above, by the bytes of the weights.
+# Where speed is equal, exactness decides.
 SMALL_MODEL_PARAMETERS = 32_000_000
 # Instructions that multiply bfloat16 in hardware, as torch.cpu.get_capabilities() names them: AVX-512
 # BF16 and AMX on x86, BF16 on Arm. Without them bfloat16 is emulated, slower than float32.
@@ -45,6 +46,16 @@ def choose_dtype(
     else:
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
     return torch.bfloat16 if fast else torch.float32
+
+
+def choose_num_threads(num_threads: int | None, num_parameters: int) -> int:
+    """Return the number of threads that is asked for; None takes one for a small model, else torch's choice.
+
+    The matrices of a small model are done before a second thread has woken up.
+    """
+    if num_threads is not None:
+        return num_threads
+    return 1 if num_parameters < SMALL_MODEL_PARAMETERS else torch.get_num_threads()
 
 
 def has_fast_bfloat16(capabilities: Mapping[str, object]) -> bool:

@@ -125,7 +125,7 @@ class Qwen3_5Model:
             capacity,
         )
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def forward(self, token_ids: Tensor, state: SequenceState) -> Tensor:
         """Read tokens, int64 [T], and return their hidden rows [T, H]; advances `state` in place."""
         num_tokens = token_ids.shape[0]
@@ -141,7 +141,7 @@ class Qwen3_5Model:
         state.length += num_tokens
         return rows
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def logits(self, hidden: Tensor) -> Tensor:
         """Return the scores of the next token, float32 [T, V], of hidden rows [T, H]."""
         return functional.linear(self._norm(hidden).to(self.dtype), self._head).float()

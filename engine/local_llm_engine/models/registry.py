@@ -46,7 +46,7 @@ def load_model(folder: Path, config: EngineConfig) -> Model:
     loader = WeightLoader(weights, device=device, dtype=dtype)
     text_loader = loader.within(matched.prefix)
     try:
-        with torch.inference_mode():
+        with torch.no_grad():
             if model_config.tie_word_embeddings and matched.has_head:
                 _check_tied_head(folder, weights, matched.prefix)
             head = None if model_config.tie_word_embeddings else loader.matrix(HEAD)
@@ -90,7 +90,8 @@ def _summarize(
 
 def _check_tied_head(folder: Path, weights: SafetensorsFolder, prefix: str) -> None:
     """Refuse a head that config.json calls tied to the embedding and that differs from it."""
-    if not torch.equal(weights.tensor(HEAD), weights.tensor(prefix + EMBEDDING)):
+    embedding = weights.tensor(prefix + EMBEDDING)
+    if not torch.equal(weights.tensor(HEAD).to(embedding.dtype), embedding):
         raise WeightFormatError(
             f"{folder}: config.json says tie_word_embeddings, but tensor {HEAD!r} differs from {prefix + EMBEDDING!r}"
         )

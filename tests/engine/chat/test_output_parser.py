@@ -1,45 +1,16 @@
 """An answer's stream of text and tokens becomes content, thinking and tool calls, however it is cut."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from hypothesis import given, settings, strategies as st
 import pytest
 
 from local_llm_engine.chat.output_parser import OutputParser
 from local_llm_engine.chat.tool_call_syntax import Schemas
 from local_llm_engine.types import ToolCallDelta, ToolSpec
 
-from .answers import Control, Unit, gather, parse, parse_mixed, spelled, with_tokens
-
-type Form = Callable[[str], list[Unit]]
-
-both_forms = pytest.mark.parametrize(
-    "form", [with_tokens, spelled], ids=["tokens", "spelled"]
-)
-
-TURN_ON = "<function=HassTurnOn>\n<parameter=name>\nFan\n</parameter>\n</function>"
-CALL = f"<tool_call>\n{TURN_ON}\n</tool_call>"
-TURNED_ON = ("HassTurnOn", {"name": "Fan"})
-
-LIGHT_SET = ToolSpec(
-    name="HassLightSet",
-    description="Sets a light",
-    parameters={
-        "type": "object",
-        "properties": {
-            "name": {"type": "string"},
-            "brightness": {"type": "integer"},
-            "on": {"type": "boolean"},
-        },
-    },
-)
-
-
-def light_call(parameter: str, value: str) -> str:
-    return (
-        f"<tool_call>\n<function=HassLightSet>\n<parameter={parameter}>{value}"
-        "</parameter>\n</function>\n</tool_call>"
-    )
+from .answers import Control, gather, parse, parse_mixed, spelled, with_tokens
+from .calls import CALL, LIGHT_SET, TURN_ON, TURNED_ON, Form, both_forms
 
 
 @both_forms
@@ -48,38 +19,6 @@ def test_a_call_alone(form: Form) -> None:
     assert outcome.calls == (TURNED_ON,)
     assert outcome.content == ""
     assert outcome.invalid == ()
-
-
-@both_forms
-@pytest.mark.parametrize(
-    ("body", "arguments"),
-    [
-        ('{"name": "HassTurnOn", "arguments": {"name": "Fan"}}', {"name": "Fan"}),
-        ('{"name": "HassTurnOn"}', {}),
-        ('{"name": "HassTurnOn", "arguments": null}', {}),
-        ('{"name": "HassTurnOn", "arguments": ""}', {}),
-        ('{"name": "HassTurnOn", "arguments": "{\\"on\\": true}"}', {"on": True}),
-        ('{"name": "HassTurnOn", "parameters": {"name": "Fan"}}', {"name": "Fan"}),
-        ('{"name": "HassTurnOn", "arguments": {"name": "a}b"}}', {"name": "a}b"}),
-        ('{"name": "HassTurnOn", "arguments": {"name": "\\"{"}}', {"name": '"{'}),
-        ("{'name': 'HassTurnOn', 'arguments': {'on': True}}", {"on": True}),
-    ],
-    ids=[
-        "plain",
-        "missing",
-        "null",
-        "empty",
-        "as text",
-        "parameters",
-        "brace",
-        "quote",
-        "python",
-    ],
-)
-def test_hermes_form(form: Form, body: str, arguments: dict[str, Any]) -> None:
-    outcome = parse(form(f"<tool_call>\n{body}\n</tool_call>\nDone"))
-    assert outcome.calls == (("HassTurnOn", arguments),)
-    assert outcome.content == "Done"
 
 
 @both_forms
@@ -97,105 +36,13 @@ def test_whitespace_between_calls_is_not_content(form: Form) -> None:
 
 
 @both_forms
-def test_a_call_without_arguments_finishes(form: Form) -> None:
-    body = "<function=GetDateTime>\n</function>"
-    outcome = parse(form(f"<tool_call>\n{body}\n</tool_call>\nIt is late."))
-    assert outcome.calls == (("GetDateTime", {}),)
-    assert outcome.content == "It is late."
-
-
-@both_forms
-@pytest.mark.parametrize(
-    "body",
-    [
-        f"{TURN_ON}\n{TURN_ON}",
-        '[{"name": "HassTurnOn", "arguments": {"name": "Fan"}}, {"name": "HassTurnOn", "arguments": {"name": "Fan"}}]',
-    ],
-    ids=["xml", "json"],
-)
-def test_two_calls_between_one_pair_of_tags(form: Form, body: str) -> None:
-    assert parse(form(f"<tool_call>\n{body}\n</tool_call>")).calls == (
-        TURNED_ON,
-        TURNED_ON,
-    )
-
-
-@both_forms
 def test_a_call_that_lacks_only_its_last_tag_is_whole(form: Form) -> None:
     assert parse(form(f"<tool_call>\n{TURN_ON}")).calls == (TURNED_ON,)
 
 
 @both_forms
-def test_the_schema_types_the_value(form: Form) -> None:
-    outcome = parse(form(light_call("brightness", "\n40\n")), [LIGHT_SET])
-    assert outcome.calls == (("HassLightSet", {"brightness": 40}),)
-
-
-@both_forms
 def test_an_unknown_tool_is_still_a_call(form: Form) -> None:
     assert parse(form(CALL), [LIGHT_SET]).calls == (TURNED_ON,)
-
-
-@both_forms
-@pytest.mark.parametrize(
-    "value", ["🛋️", "ğ", "寝室", "Bryn & Åse", "x<5", "a </b> <c", "</tool_call"]
-)
-def test_any_text_stays_as_it_is(form: Form, value: str) -> None:
-    call = light_call("name", f"\n{value}\n")
-    outcome = parse(form(f"{call}\nIt is {value}!"), [LIGHT_SET])
-    assert outcome.calls == (("HassLightSet", {"name": value}),)
-    assert outcome.content == f"It is {value}!"
-
-
-@both_forms
-@pytest.mark.parametrize(
-    ("parameter", "value", "expected"),
-    [
-        ("brightness", "\n40\n</parameter2>\n", 40),
-        ("name", "\nBüro</parameter_function>\n", "Büro"),
-        ("name", "\nBüro\n</parameter>\n", "Büro"),
-    ],
-    ids=["numbered", "joined", "stray"],
-)
-def test_garbled_closing_tags(
-    form: Form, parameter: str, value: str, expected: object
-) -> None:
-    outcome = parse(form(light_call(parameter, value)), [LIGHT_SET])
-    assert outcome.calls == (("HassLightSet", {parameter: expected}),)
-    assert outcome.content == ""
-
-
-@both_forms
-@pytest.mark.parametrize(
-    "body",
-    [
-        "\n<function=HassTurnOn>\n<parameter=name>\nBüro</parameter_function>\n",
-        "\n<function=HassTurnOn>\n<parameter=name>\nBüro\n</parameter>\n",
-        "\n<function=HassTurnOn>\n<parameter=name>\nBüro\n</function>\n",
-        '\n<function="HassTurnOn">\n<parameter="name">\nBüro\n</parameter>\n</function>\n',
-        "<function='HassTurnOn'><parameter='name'>Büro</parameter></function>",
-        "<function=HassTurnOn>\n</parameter>\n<parameter=name>\nBüro\n</parameter>\n</parameter>\n</function>",
-    ],
-    ids=[
-        "joined tag",
-        "no function tag",
-        "no parameter tag",
-        "quotes",
-        "inline",
-        "strays",
-    ],
-)
-def test_markup_with_one_possible_meaning(form: Form, body: str) -> None:
-    outcome = parse(form(f"<tool_call>{body}</tool_call>Done"))
-    assert outcome.calls == (("HassTurnOn", {"name": "Büro"}),)
-    assert outcome.content == "Done"
-
-
-@both_forms
-def test_a_forgotten_tag_between_parameters(form: Form) -> None:
-    body = "<function=A>\n<parameter=x>\n1\n<parameter=y>\n2\n</parameter>\n</function>"
-    outcome = parse(form(f"<tool_call>{body}</tool_call>"))
-    assert outcome.calls == (("A", {"x": "1", "y": "2"}),)
 
 
 @both_forms
@@ -254,20 +101,6 @@ def test_a_call_that_is_cut_short(form: Form, length: int) -> None:
     outcome = parse_mixed(units, has_tokens=form is with_tokens)
     assert outcome.content == ""
     assert len(outcome.calls) + len(outcome.invalid) == 1
-
-
-@pytest.mark.parametrize("text", ["TRUE", "True", "true"])
-def test_capitalised_boolean(text: str) -> None:
-    outcome = parse(with_tokens(light_call("on", f"\n{text}\n")), [LIGHT_SET])
-    assert outcome.calls == (("HassLightSet", {"on": True}),)
-
-
-def test_a_value_of_the_wrong_type_is_told_to_the_model() -> None:
-    outcome = parse(with_tokens(light_call("on", "\nmaybe\n")), [LIGHT_SET])
-    ((name, error),) = outcome.invalid
-    assert name == "HassLightSet"
-    assert "'on' must be of type boolean, not 'maybe'" in error
-    assert outcome.content == ""
 
 
 @both_forms
@@ -405,36 +238,39 @@ def test_control_tokens_without_meaning_are_not_spoken() -> None:
     assert parse(with_tokens("Hi<|im_start|> you")).content == "Hi you"
 
 
-@both_forms
-def test_a_value_keeps_markup_of_its_own(form: Form) -> None:
-    value = "a </parameter> b </function> c"
-    outcome = parse(form(light_call("name", f"\n{value}\n")), [LIGHT_SET])
-    assert outcome.calls == (("HassLightSet", {"name": value}),)
-
-
-def test_a_json_value_keeps_a_spelled_closing_tag() -> None:
-    call = '<tool_call>{"name": "A", "arguments": {"text": "</tool_call>"}}</tool_call>'
-    assert parse(spelled(call)).calls == (("A", {"text": "</tool_call>"}),)
-
-
-@pytest.mark.parametrize(
-    "body",
-    ["{" * 100_000, "[" * 100_000, '{"name": "A", "arguments": ' + "[" * 100_000],
-    ids=["objects", "arrays", "within a call"],
-)
-def test_deep_nesting_is_malformed(body: str) -> None:
-    parser = OutputParser(Schemas(()), thinking=False, control_texts=("<tool_call>",))
-    deltas = [
-        *parser.feed_control("<tool_call>"),
-        *parser.feed_text(body),
-        *parser.finish(),
-    ]
-    assert len(gather(deltas).invalid) == 1
-
-
 def test_words_come_out_as_they_arrive() -> None:
     """Nothing is held back but whitespace and what may become markup."""
     parser = OutputParser(Schemas(()), thinking=False, control_texts=())
     pieces = ["Turning", " on", " the", " <b", "ig> light", " \n", "now"]
     said = [gather(parser.feed_text(piece)).content for piece in pieces]
     assert said == ["Turning", " on", " the", " <b", "ig> light", "", " \nnow"]
+
+
+FRAGMENTS = (
+    *("<tool_call>", "</tool_call>", "<think>", "</think>", "<|im_start|>"),
+    *("<function=A>", "</function>", "<parameter=x>", "</parameter>", "</parameter2>"),
+    *(
+        '{"name": "A", "arguments": {"x": 1}}',
+        "{",
+        "}",
+        '"',
+        "\\",
+        "[",
+        "]",
+        "```",
+        "`",
+    ),
+    *("\n", " ", "<", "</", "th", "tool_", "Büro", "🛋️", "a b"),
+)
+
+
+@both_forms
+@pytest.mark.parametrize("thinking", [True, False], ids=["thinking", "quick"])
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(answer=st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join))
+def test_any_answer_comes_to_the_same_however_it_is_cut(
+    form: Form, thinking: bool, answer: str
+) -> None:
+    outcome = parse(form(answer), [LIGHT_SET], thinking=thinking)
+    assert outcome.content == outcome.content.strip()
+    assert outcome.thinking == outcome.thinking.strip()

@@ -1,19 +1,16 @@
-"""A request becomes exactly the reference library's tokens, with segments and breakpoints at the right tokens."""
+"""A request becomes exactly the reference library's tokens, with breakpoints where its conversation will need them."""
 
-from pathlib import Path
+import json
+from typing import Any
 
 import pytest
 
-from local_llm_engine.chat import ChatFormat
 from local_llm_engine.errors import InvalidRequestError
-from local_llm_engine.types import ChatRequest, Message, Prompt, TextPart, ToolSpec
+from local_llm_engine.types import ChatRequest, Message, Prompt, ToolCall, ToolSpec
 
 from .conversations import (
     CONVERSATIONS,
-    DATE,
-    DEVICE,
     FIRST_TURN,
-    HOUSE,
     SECOND_ROUND,
     SECOND_TURN,
     SYSTEM,
@@ -26,50 +23,17 @@ from .conversations import (
     result,
     user,
 )
-from .model_folders import write_qwen_like_folder
-from .oracle import Oracle
-
-type Formats = dict[str, ChatFormat]
-type Oracles = dict[str, Oracle]
-
-every_folder = pytest.mark.parametrize(
-    "name", ["nano", "qwen", "hermes", "keeps thinking"]
+from .prompts import (
+    Formats,
+    Oracles,
+    common,
+    every_conversation,
+    every_folder,
+    stretches,
+    text_of,
+    thinking_on_and_off,
+    words_of,
 )
-every_conversation = pytest.mark.parametrize("request_name", CONVERSATIONS)
-thinking_on_and_off = pytest.mark.parametrize(
-    "thinking", [True, False], ids=["thinking", "quick"]
-)
-
-
-def text_of(oracle: Oracle, token_ids: tuple[int, ...]) -> str:
-    text: str = oracle.tokenizer.decode(list(token_ids), skip_special_tokens=False)
-    return text
-
-
-def words_of(oracle: Oracle, prompt: Prompt) -> str:
-    return text_of(
-        oracle, prompt.token_ids[prompt.question_start : prompt.question_end]
-    )
-
-
-def stretches(oracle: Oracle, prompt: Prompt) -> dict[str, str]:
-    """The text of every segment."""
-    starts = (0, *(segment.end for segment in prompt.segments))
-    return {
-        segment.name: text_of(oracle, prompt.token_ids[start : segment.end])
-        for start, segment in zip(starts, prompt.segments, strict=False)
-    }
-
-
-def common(first: tuple[int, ...], second: tuple[int, ...]) -> int:
-    return next(
-        (
-            n
-            for n, pair in enumerate(zip(first, second, strict=False))
-            if pair[0] != pair[1]
-        ),
-        min(len(first), len(second)),
-    )
 
 
 @every_folder
@@ -109,155 +73,30 @@ def test_shape_of_a_prompt(
     )
 
 
-def test_segments_with_tools_first(formats: Formats, oracles: Oracles) -> None:
-    found = stretches(oracles["qwen"], formats["qwen"].prepare(SECOND_ROUND))
-    assert list(found) == [
-        "tools",
-        "house",
-        "date",
-        "device",
-        "question",
-        "tool rounds",
-        "generation prompt",
-    ]
-    assert found["tools"].startswith("<|im_start|>system\n# Tools")
-    assert found["tools"].endswith("</IMPORTANT>\n\n")
-    assert found["house"] == HOUSE
-    assert found["date"] == DATE
-    assert found["device"] == DEVICE.rstrip()
-    assert found["question"] == "<|im_end|>\n<|im_start|>user\nTurn on the lights"
-    assert found["tool rounds"].endswith("<tool_response>\n12:30")
-
-
-def test_segments_with_tools_behind_the_words(
-    formats: Formats, oracles: Oracles
-) -> None:
-    found = stretches(oracles["hermes"], formats["hermes"].prepare(FIRST_TURN))
-    assert list(found) == [
-        "house",
-        "date",
-        "device",
-        "tools",
-        "question",
-        "generation prompt",
-    ]
-    # The newline at the device's end is one token with the two that follow.
-    assert found["tools"].startswith("\n\n\nTools:")
-    assert found["tools"].endswith("<|im_start|>user\n")
-
-
-def test_segments_without_tools(formats: Formats, oracles: Oracles) -> None:
-    found = stretches(oracles["nano"], formats["nano"].prepare(SECOND_TURN))
-    assert list(found) == [
-        "house",
-        "date",
-        "device",
-        "history",
-        "question",
-        "generation prompt",
-    ]
-    assert found["house"] == f"<|im_start|>system\n{HOUSE}"
-    assert found["history"].endswith(
-        "Done at half past twelve.<|im_end|>\n<|im_start|>user\n"
-    )
-    assert found["question"] == "Und das Büro? 🛋️"
-
-
-def test_segments_without_system(formats: Formats) -> None:
-    prompt = formats["qwen"].prepare(chat(user("Hi"), tools=()))
-    assert [segment.name for segment in prompt.segments] == [
-        "question",
-        "generation prompt",
-    ]
-
-
-def test_segment_of_a_token(formats: Formats) -> None:
-    prompt = formats["qwen"].prepare(FIRST_TURN)
-    assert prompt.segment_at(0) == "tools"
-    assert prompt.segment_at(prompt.question_start) == "question"
-
-
 @every_folder
-def test_every_part_ends_at_a_breakpoint(formats: Formats, name: str) -> None:
-    prompt = formats[name].prepare(FIRST_TURN)
-    ends = {
-        segment.end
-        for segment in prompt.segments
-        if segment.name in ("house", "date", "device")
-    }
-    assert len(ends) == 3
-    assert ends <= set(prompt.breakpoints)
-
-
-@every_folder
-def test_parts_of_a_question_end_at_breakpoints(formats: Formats, name: str) -> None:
-    parts = (TextPart(text="Turn on", segment="verb"), TextPart(text=" the lights"))
-    prompt = formats[name].prepare(chat(SYSTEM, Message(role="user", content=parts)))
-    whole = formats[name].prepare(chat(SYSTEM, user("Turn on the lights")))
-    assert prompt.token_ids == whole.token_ids
-    verb = next(segment.end for segment in prompt.segments if segment.name == "verb")
-    assert prompt.question_start < verb < prompt.question_end
-    assert verb in prompt.breakpoints
-    assert prompt.question_end in prompt.breakpoints
-
-
-@pytest.mark.parametrize("name", ["nano", "qwen"])
 @pytest.mark.parametrize(
-    "texts",
-    [
-        ("House", "", "Date"),
-        ("House", "\n\n", "Date"),
-        ("", "House", ""),
-        ("\n", " House ", "\n"),
-        ("  ", "\n", ""),
-        ("",),
-        ("House \n", "\n Date", " \n"),
-    ],
-    ids=[
-        "empty",
-        "blank",
-        "outer empty",
-        "outer blank",
-        "all blank",
-        "nothing",
-        "split blanks",
-    ],
+    ("thinking", "thought"),
+    [(False, None), (True, None), (True, "Simple.")],
+    ids=["quick", "thought is dropped", "thought is kept"],
 )
-def test_empty_and_blank_parts(
-    formats: Formats,
-    oracles: Oracles,
-    name: str,
-    texts: tuple[str, ...],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    parts = [
-        TextPart(text=text, segment=f"part {index}") for index, text in enumerate(texts)
-    ]
-    request = chat(Message(role="system", content=parts), user(" Hi \n"))
-    prompt = formats[name].prepare(request)
-    assert prompt.token_ids == oracles[name].token_ids(oracles[name].text(request))
-    assert prompt.segments[-1].end == len(prompt.token_ids)
-    assert words_of(oracles[name], prompt).strip() == "Hi"
-    assert text_of(oracles[name], prompt.token_ids[: prompt.question_start]).endswith(
-        "<|im_start|>user\n"
-    )
-    assert not caplog.records
-
-
-@every_folder
-@thinking_on_and_off
 @pytest.mark.parametrize(
     "request_name",
     ["first turn", "tool round", "second round", "second turn", "asked back"],
 )
 def test_the_next_turn_leaves_at_a_breakpoint(
-    formats: Formats, name: str, request_name: str, thinking: bool
+    formats: Formats,
+    name: str,
+    request_name: str,
+    thinking: bool,
+    thought: str | None,
 ) -> None:
-    """Nothing of this prompt that the next turn shares is read again, and no user's words are."""
+    """Nothing of this prompt that the next turn shares is read again."""
     request = chat(*CONVERSATIONS[request_name].messages, thinking=thinking)
-    answered = assistant("It is on.", thinking="Simple." if thinking else None)
     following = chat(
-        *request.messages, answered, user("And now off"), thinking=thinking
+        *request.messages,
+        assistant("It is on.", thinking=thought),
+        user("And now off"),
+        thinking=thinking,
     )
     prompt, next_prompt = (
         formats[name].prepare(request),
@@ -311,7 +150,10 @@ def test_breakpoints_of_a_conversation_stay(
     formats: Formats, name: str, thinking: bool
 ) -> None:
     """A later prompt, read cold, stops wherever an earlier one did, as far as they agree."""
-    earlier = [chat(*r.messages, thinking=thinking) for r in (FIRST_TURN, SECOND_TURN)]
+    earlier = [
+        chat(*r.messages, thinking=thinking)
+        for r in (FIRST_TURN, TOOL_ROUND, SECOND_ROUND, SECOND_TURN)
+    ]
     last = formats[name].prepare(chat(*THIRD_TURN.messages, thinking=thinking))
     for request in earlier:
         prompt = formats[name].prepare(request)
@@ -331,42 +173,6 @@ def test_the_words_of_an_earlier_turn_are_kept(formats: Formats) -> None:
     assert left < len(prompt.token_ids)
     assert prompt.question_end < max(
         stop for stop in prompt.breakpoints if stop <= left
-    )
-
-
-def test_another_device_shares_all_before_its_section(formats: Formats) -> None:
-    def at(device: str) -> Prompt:
-        parts = [
-            TextPart(text=HOUSE),
-            TextPart(text=DATE),
-            TextPart(text=device, segment="device"),
-        ]
-        return formats["qwen"].prepare(
-            chat(Message(role="system", content=parts), user("Hi"))
-        )
-
-    kitchen, office = at("\nYou are in the Kitchen."), at("\nYou are in the Office.")
-    left = common(kitchen.token_ids, office.token_ids)
-    assert kitchen.segment_at(left) == "device"
-    assert (
-        max(stop for stop in kitchen.breakpoints if stop <= left) in office.breakpoints
-    )
-
-
-@every_folder
-@pytest.mark.parametrize("text", ["", " ", None], ids=["empty", "blank", "none"])
-def test_a_question_without_words_ends_the_warm_up_where_words_would_begin(
-    formats: Formats, name: str, text: str | None
-) -> None:
-    blank, asked = (
-        formats[name].prepare(chat(SYSTEM, user(text))),
-        formats[name].prepare(FIRST_TURN),
-    )
-    assert blank.question_start == asked.question_start
-    assert blank.question_tokens == 0
-    assert (
-        blank.token_ids[: blank.question_start]
-        == asked.token_ids[: asked.question_start]
     )
 
 
@@ -399,19 +205,6 @@ def test_a_late_system_message_comes_first(formats: Formats, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["nano", "qwen"])
-def test_merged_parts_keep_their_segments(
-    formats: Formats, oracles: Oracles, name: str
-) -> None:
-    late = Message(
-        role="system", content=(TextPart(text="Be brief.", segment="manner"),)
-    )
-    found = stretches(
-        oracles[name], formats[name].prepare(chat(SYSTEM, late, user("On")))
-    )
-    assert found["manner"].endswith("\n\nBe brief.")
-
-
-@pytest.mark.parametrize("name", ["nano", "qwen"])
 def test_no_content_is_no_word(formats: Formats, oracles: Oracles, name: str) -> None:
     messages = [SYSTEM, user("On"), result("c1", "ok"), user("Off")]
     without = chat(*messages[:2], calling("c1", "HassTurnOn", None), *messages[2:])
@@ -435,11 +228,6 @@ def test_a_template_that_refuses_says_why(formats: Formats) -> None:
         formats["qwen"].prepare(chat(SYSTEM))
 
 
-def test_a_prompt_without_a_question(formats: Formats) -> None:
-    prompt = formats["nano"].prepare(chat(SYSTEM))
-    assert prompt.question_start == prompt.question_end == len(prompt.token_ids)
-
-
 def test_a_conversation_that_ends_with_an_answer(
     formats: Formats, oracles: Oracles
 ) -> None:
@@ -447,37 +235,6 @@ def test_a_conversation_that_ends_with_an_answer(
     prompt = formats["qwen"].prepare(request)
     assert prompt.token_ids == oracles["qwen"].token_ids(oracles["qwen"].text(request))
     assert words_of(oracles["qwen"], prompt) == "Hi"
-
-
-REWRITING_TEMPLATE = """\
-{%- for message in messages -%}
-<|im_start|>{{ message.role }}
-{{ message.content | replace('Kitchen', 'kitchen') | replace(' li', ' LI') }}<|im_end|>
-{% endfor -%}
-{%- if add_generation_prompt -%}<|im_start|>assistant
-{% endif -%}"""
-
-
-def test_only_certain_breakpoints_in_a_rewriting_template(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A part's end within what the template rewrites cannot be measured; what lies before it can."""
-    folder = write_qwen_like_folder(tmp_path)
-    (folder / "chat_template.jinja").write_text(REWRITING_TEMPLATE, encoding="utf-8")
-    chat_format = ChatFormat.load(folder)
-    parts = [
-        TextPart(text="House", segment="house"),
-        TextPart(text=" in the Kit"),
-        TextPart(text="chen"),
-    ]
-    request = chat(Message(role="system", content=parts), user("lights"), tools=())
-    prompt = chat_format.prepare(request)
-    chat_format.prepare(request)
-    assert prompt.token_ids == Oracle(folder).token_ids(Oracle(folder).text(request))
-    house = next(segment.end for segment in prompt.segments if segment.name == "house")
-    assert house in prompt.breakpoints
-    assert prompt.segments[-1].end == len(prompt.token_ids)
-    assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
 def test_tools_with_any_values(formats: Formats, oracles: Oracles) -> None:
@@ -490,3 +247,40 @@ def test_tools_with_any_values(formats: Formats, oracles: Oracles) -> None:
     assert formats["qwen"].prepare(request).token_ids == oracles["qwen"].token_ids(
         oracles["qwen"].text(request)
     )
+
+
+@pytest.mark.parametrize("name", ["nano", "qwen", "hermes"])
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [('{"name":"Fan"}', {"name": "Fan"}), ("[]", {}), ("", {})],
+    ids=["object", "array", "nothing"],
+)
+def test_arguments_that_are_kept_as_text(
+    formats: Formats, name: str, written: Any, meant: dict[str, Any]
+) -> None:
+    prompts = [
+        formats[name].prepare(
+            chat(
+                user("Hi"),
+                Message(
+                    role="assistant",
+                    tool_calls=[ToolCall(id="c1", name="A", arguments=arguments)],
+                ),
+                result("c1", "ok"),
+            )
+        )
+        for arguments in (written, meant)
+    ]
+    assert prompts[0].token_ids == prompts[1].token_ids
+
+
+@pytest.mark.parametrize("name", ["nano", "qwen", "hermes"])
+@pytest.mark.parametrize("content", [{"state": "on"}, ["on"]], ids=["object", "array"])
+def test_a_tool_s_result_that_is_no_text(
+    formats: Formats, name: str, content: Any
+) -> None:
+    def prepared(shown: Any) -> Prompt:
+        message = Message(role="tool", content=shown, tool_call_id="c1")
+        return formats[name].prepare(chat(user("Hi"), calling("c1", "A"), message))
+
+    assert prepared(content).token_ids == prepared(json.dumps(content)).token_ids

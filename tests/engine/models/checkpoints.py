@@ -5,10 +5,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from safetensors.torch import save_file
 import torch
 from torch import Tensor
 from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
+
+from local_llm_engine.config import EngineConfig
+from local_llm_engine.errors import WeightFormatError
+from local_llm_engine.models.registry import inspect_model, load_model
+
+FLOAT32 = EngineConfig(dtype="float32")
 
 # Two periods of the pattern; grouped heads in both kinds of layers; sizes that all differ.
 TEXT_CONFIG: Mapping[str, Any] = {
@@ -110,3 +117,12 @@ def random_tokens(num_tokens: int, vocab_size: int = 97) -> Tensor:
     return torch.randint(
         vocab_size, (num_tokens,), generator=torch.Generator().manual_seed(7)
     )
+
+
+def refuses(folder: Path, problem: str) -> None:
+    """Check that inspecting and loading refuse a folder in the same words."""
+    with pytest.raises(WeightFormatError, match=problem) as inspected:
+        inspect_model(folder)
+    with pytest.raises(WeightFormatError) as loaded:
+        load_model(folder, FLOAT32)
+    assert str(loaded.value) == str(inspected.value)

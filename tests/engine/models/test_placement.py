@@ -8,6 +8,7 @@ from local_llm_engine.errors import ModelLoadError
 from local_llm_engine.models.placement import (
     choose_device,
     choose_dtype,
+    choose_num_threads,
     has_fast_bfloat16,
 )
 
@@ -77,3 +78,18 @@ def test_cuda_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ModelLoadError, match="device cuda is not available"):
         choose_device("cuda")
+
+
+@pytest.mark.parametrize(
+    ("asked", "num_parameters", "expected"),
+    [
+        pytest.param(3, NANO, 3, id="as asked"),
+        pytest.param(None, NANO, 1, id="small"),
+    ],
+)
+def test_threads(asked: int | None, num_parameters: int, expected: int) -> None:
+    assert choose_num_threads(asked, num_parameters) == expected
+
+
+def test_threads_of_a_large_model_are_torchs_choice() -> None:
+    assert choose_num_threads(None, BIG) == torch.get_num_threads()

@@ -5,6 +5,8 @@ import queue
 import threading
 from typing import cast
 
+import pytest
+
 from local_llm_engine.errors import EngineClosedError, GenerationError
 from local_llm_engine.runtime.loop import EngineLoop
 from local_llm_engine.runtime.runner import Runner
@@ -16,7 +18,6 @@ from local_llm_engine.runtime.sequence import (
     SequenceEvent,
 )
 from local_llm_engine.types import FinishReason, Prompt, Purpose, SamplingParams
-import pytest
 
 
 class SteppingRunner:
@@ -83,7 +84,7 @@ def runner() -> SteppingRunner:
 
 @pytest.fixture
 def loop(runner: SteppingRunner) -> Iterator[EngineLoop]:
-    loop = EngineLoop(lambda: cast(Runner, runner))
+    loop = EngineLoop(lambda: cast("Runner", runner))
     yield loop
     runner.go_on.put(None)
     loop.close()
@@ -156,7 +157,7 @@ def test_a_failing_step_fails_its_own_sequence_alone(
 
 def test_closing_fails_what_runs_and_refuses_what_comes(runner: SteppingRunner) -> None:
     """The thread has ended when close returns; closing again is harmless."""
-    loop = EngineLoop(lambda: cast(Runner, runner))
+    loop = EngineLoop(lambda: cast("Runner", runner))
     caller = Caller()
     loop.submit(caller.sequence())
     loop.submit(caller.sequence())

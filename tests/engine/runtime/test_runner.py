@@ -3,6 +3,10 @@
 from collections.abc import Callable
 import random
 
+import pytest
+import torch
+from torch import Tensor
+
 from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.cache.ram import PromptCache
 from local_llm_engine.cache.records import CallLog
@@ -25,9 +29,6 @@ from local_llm_engine.types import (
     Segment,
     Usage,
 )
-import pytest
-import torch
-from torch import Tensor
 
 LENGTH = 5_000
 ENOUGH_BYTES = 1 << 30

@@ -11,6 +11,7 @@ Phase 1 computes for all chunks at once what does not depend on S; phase 2 carri
 with three batched products each.
 """
 
+from functools import partial
 import math
 
 import torch
@@ -38,33 +39,26 @@ def gated_delta_rule_chunked(
     num_tokens = value.shape[0]
     num_chunks = -(-num_tokens // CHUNK_TOKENS)
     length = -(-num_tokens // num_chunks)
-    q = l2_norm(_chunks(query, num_chunks, length)).mul_(
-        query.shape[-1] ** -0.5
-    )  # [HK, N, C, K]
-    k = l2_norm(_chunks(key, num_chunks, length))
-    v = _chunks(value, num_chunks, length)  # [HV, N, C, V]
-    cumulative = _chunks(decay, num_chunks, length).cumsum(-1)  # [HV, N, C]
-    inverse, attention = _within_chunks(
-        q, k, cumulative, _chunks(beta, num_chunks, length)
-    )
+    chunks = partial(_chunks, num_chunks=num_chunks, length=length)
+    q = l2_norm(chunks(query)).mul_(query.shape[-1] ** -0.5)  # [HK, N, C, K]
+    k = l2_norm(chunks(key))
+    cumulative = chunks(decay).cumsum(-1)  # [HV, N, C]
+    inverse, attention = _within_chunks(q, k, cumulative, chunks(beta))
 
     growth = cumulative.exp()
     last = cumulative[..., -1:]
-    u = inverse @ v  # [HV, N, C, V]
-    w = _per_value_head(inverse.mul_(growth[..., None, :]), k)
+    u = inverse @ chunks(value)  # [HV, N, C, V]
+    w = _per_value_head(inverse.mul_(growth[..., None, :]), k)  # [HV, N, C, K]
     readers = torch.cat((w, _scale_rows(q, growth)), dim=2)  # [HV, N, 2C, K]
-    writers = _scale_rows(k, (last - cumulative).exp()).transpose(
-        -1, -2
-    )  # [HV, N, K, C]
+    writers = _scale_rows(k, (last - cumulative).exp()).mT  # [HV, N, K, C]
     carried = last.exp()[..., None]  # [HV, N, 1, 1]
 
     outputs = torch.empty_like(u)
     for chunk in range(num_chunks):
         read = torch.bmm(readers[:, chunk], state)
         new_values = u[:, chunk] - read[:, :length]
-        outputs[:, chunk] = torch.baddbmm(
-            read[:, length:], attention[:, chunk], new_values
-        )
+        past = read[:, length:]
+        outputs[:, chunk] = torch.baddbmm(past, attention[:, chunk], new_values)
         state = torch.baddbmm(state * carried[:, chunk], writers[:, chunk], new_values)
     return outputs.flatten(1, 2)[:, :num_tokens].transpose(0, 1).to(value.dtype), state
 
@@ -95,7 +89,7 @@ def _within_chunks(
         .exp_()
         .view(grouped)
     )
-    transposed = k.transpose(-1, -2)
+    transposed = k.mT
     attention = (pairwise * (q @ transposed)[:, None]).view(shape)
     system = (pairwise * (k @ transposed)[:, None]).view(shape) * strength[..., None]
     identity = torch.eye(length, device=k.device).expand_as(system)
