@@ -6,6 +6,7 @@ from pathlib import Path
 import sys
 
 from .builtin import NANO_PATH
+from .cache.report import read_records, report
 from .config import EngineConfig
 from .errors import EngineError
 from .types import (
@@ -42,10 +43,15 @@ def main() -> int:
         "--thinking", action="store_true", help="let the model think before it answers"
     )
     chat.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    report_command = commands.add_parser("report", help="sum up a file of call records")
+    report_command.add_argument("file", type=Path)
     arguments = parser.parse_args()
     try:
-        asyncio.run(_chat(arguments))
-    except EngineError as error:
+        if arguments.command == "report":
+            print(report(read_records(arguments.file)))
+        else:
+            asyncio.run(_chat(arguments))
+    except (EngineError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt, EOFError:

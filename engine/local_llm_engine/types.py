@@ -291,12 +291,25 @@ type Delta = (
 
 
 class Outcome(StrEnum):
-    """How a request met the prompt cache, by measurement."""
+    """How a request met what its session had read before, by comparing token ids.
+
+    The session read nothing before (first_turn), or nothing since the engine started (after_restart);
+    the prompt repeats what was read (regenerated); it parts in the question or goes on (continued); it
+    parts earlier, say because the date changed (history_rewritten); the session had read more of it
+    than the cache still knows (evicted).
+    """
 
     FIRST_TURN = "first_turn"
+    AFTER_RESTART = "after_restart"
     CONTINUED = "continued"
     REGENERATED = "regenerated"
-    DIVERGED = "diverged"
+    HISTORY_REWRITTEN = "history_rewritten"
+    EVICTED = "evicted"
+
+    @property
+    def could_hit(self) -> bool:
+        """Whether the session had read something that this request could have reused."""
+        return self not in (Outcome.FIRST_TURN, Outcome.AFTER_RESTART)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,11 +318,14 @@ class CallRecord:
 
     `resumed_from` is the tier that the state came from. `divergence_token` is the first token that
     differs from the best cached prompt, None where nothing differed; `divergence_segment` the segment
-    that holds it. `finish` is the finish reason, "warmed_up", "cancelled" or "error".
+    that holds it. `finish` is the finish reason, "warmed_up", "cancelled" or "error". `ended_at` is
+    in seconds since 1970. There are no adapters yet; `adapter` is None.
     """
 
+    ended_at: float
     purpose: Purpose
     session: str
+    adapter: str | None
     outcome: Outcome
     resumed_from: Literal["slot", "ram"] | None
     divergence_token: int | None

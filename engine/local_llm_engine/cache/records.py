@@ -1,7 +1,10 @@
 """The call records of the last requests, and the one log line that each leaves."""
 
 from collections import deque
+from dataclasses import asdict
+import json
 import logging
+from pathlib import Path
 
 from local_llm_engine.types import CallRecord
 
@@ -13,13 +16,16 @@ KEPT_RECORDS = 100
 class CallLog:
     """A ring of the last call records. Written by the engine's thread, read by any."""
 
-    def __init__(self) -> None:
-        """Start empty."""
+    def __init__(self, file: Path | None = None) -> None:
+        """Start empty; with `file`, every record is also appended to it as a line of JSON."""
         self._records: deque[CallRecord] = deque(maxlen=KEPT_RECORDS)
+        self._file = file
+        self.notices: list[str] = []
 
     def add(self, record: CallRecord) -> None:
         """Keep a record and log it: counts, seconds and names, never text."""
         self._records.append(record)
+        self._append_to_file(record)
         usage = record.usage
         _LOGGER.info(
             "Finished %s request of %s: %s (%s); prompt %d tokens, reused %d from %s, re-read %d, answer %d;"
@@ -40,6 +46,18 @@ class CallLog:
             usage.time_to_first_token_seconds,
             usage.decode_seconds,
         )
+
+    def _append_to_file(self, record: CallRecord) -> None:
+        if self._file is None:
+            return
+        try:
+            with self._file.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(record)) + "\n")
+        except OSError as error:
+            notice = f"call records cannot be written to {self._file}: {error}"
+            self.notices.append(notice)
+            self._file = None
+            _LOGGER.warning("%s", notice[0].upper() + notice[1:])
 
     def latest(self) -> tuple[CallRecord, ...]:
         """Return the kept records, oldest first."""

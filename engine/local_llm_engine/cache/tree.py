@@ -85,7 +85,7 @@ class PromptTree[Payload]:
             child = node.children.get(tokens[position])
             if child is None:
                 return Match(piece, position, diverges=bool(node.children))
-            shared = _shared_length(child.tokens, tokens, position)
+            shared = shared_length(child.tokens, tokens, position)
             position += shared
             if shared < len(child.tokens):
                 return Match(piece, position, diverges=position < len(tokens))
@@ -172,7 +172,7 @@ class PromptTree[Payload]:
                 child = _Node(tokens[position:], node)
                 node.children[tokens[position]] = child
                 return child
-            shared = _shared_length(child.tokens, tokens, position)
+            shared = shared_length(child.tokens, tokens, position)
             if shared < len(child.tokens):
                 child = _split(child, shared)
             node = child
@@ -198,8 +198,8 @@ class PromptTree[Payload]:
             node = node.parent
 
 
-def _shared_length(run: tuple[int, ...], tokens: Sequence[int], position: int) -> int:
-    """How many tokens of `run` stand in `tokens` from `position` on."""
+def shared_length(run: tuple[int, ...], tokens: Sequence[int], position: int) -> int:
+    """Count how many tokens of `run` stand in `tokens` from `position` on."""
     window = tuple(tokens[position : position + len(run)])
     if window == run:
         return len(run)

@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 from local_llm_engine.cache.placement import grid_interval, place, stretch_end
-from local_llm_engine.cache.ram import CachedPiece, PromptCache, Slot
+from local_llm_engine.cache.ram import PromptCache, Slot
 from local_llm_engine.cache.records import CallLog
-from local_llm_engine.cache.tree import Match
+from local_llm_engine.cache.sessions import SessionLedger
 from local_llm_engine.models.registry import Model
-from local_llm_engine.types import FinishReason, Outcome, Purpose, Usage
+from local_llm_engine.types import FinishReason, Purpose, Usage
 
 from .sampler import Sampler
 from .sequence import FinishEvent, Phase, Sequence, TokenEvent
@@ -35,6 +35,7 @@ class Runner:
         self._model = model
         self._cache = cache
         self._log = log
+        self._sessions = SessionLedger()
         self._context_length = context_length
         self._chunk = chunk
         self._slots: dict[Purpose, Slot] = {}
@@ -80,7 +81,12 @@ class Runner:
         copied = self._cache.restore(match.piece, slot, sequence.reader)
         sequence.reused_tokens = slot.state.length
         sequence.divergence = match.num_known_tokens if match.diverges else None
-        sequence.outcome = _outcome(match, sequence.target)
+        sequence.outcome = self._sessions.classify(
+            sequence.session,
+            token_ids[: sequence.target],
+            num_known_tokens=match.num_known_tokens,
+            question_start=sequence.prompt.question_start,
+        )
         sequence.placement = place(
             sequence.prompt,
             target=sequence.target,
@@ -151,7 +157,9 @@ class Runner:
         """Keep all that the slot has read, and a checkpoint at its end."""
         slot = self._slots[sequence.purpose]
         read = (*sequence.prompt.token_ids[: sequence.target], *sequence.answer)
-        self._cache.store(read[: slot.state.length], slot, sequence.reader)
+        read = read[: slot.state.length]
+        self._sessions.note(sequence.session, read)
+        self._cache.store(read, slot, sequence.reader)
 
     def _interval(self, slot: Slot) -> int | None:
         """Choose how far apart checkpoints stand inside long segments."""
@@ -167,14 +175,3 @@ class Runner:
         record = sequence.record(finish)
         self._log.add(record)
         return record.usage
-
-
-def _outcome(match: Match[CachedPiece], target: int) -> Outcome:
-    """How the prompt met the cache."""
-    if not match.num_known_tokens:
-        return Outcome.FIRST_TURN
-    if match.diverges:
-        return Outcome.DIVERGED
-    return (
-        Outcome.REGENERATED if match.num_known_tokens >= target else Outcome.CONTINUED
-    )

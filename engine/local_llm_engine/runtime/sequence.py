@@ -111,8 +111,10 @@ class Sequence:
     def record(self, finish: str) -> CallRecord:
         """Make the call record of a sequence that ended in `finish`."""
         return CallRecord(
+            ended_at=time.time(),
             purpose=self.purpose,
             session=self.session,
+            adapter=None,
             outcome=self.outcome,
             resumed_from=self.resumed_from,
             divergence_token=self.divergence,

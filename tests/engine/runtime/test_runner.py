@@ -109,9 +109,8 @@ class Session:
 def make_prompt(token_ids: list[int], breakpoints: list[int]) -> Prompt:
     return Prompt(
         token_ids=tuple(token_ids),
-        segments=(
-            Segment(name="house", end=breakpoints[0]),
-            Segment(name="rest", end=len(token_ids)),
+        segments=tuple(
+            Segment(name=f"to {end}", end=end) for end in (*breakpoints, len(token_ids))
         ),
         breakpoints=tuple(breakpoints),
         question_start=breakpoints[-1],
@@ -185,9 +184,9 @@ def test_a_second_satellite_reads_only_its_own_lines_and_answers_as_if_alone(
     assert_equal_bits(logits, alone)
     record = session.log.latest()[-1]
     assert (record.outcome, record.divergence_token, record.divergence_segment) == (
-        Outcome.DIVERGED,
+        Outcome.HISTORY_REWRITTEN,
         864,
-        "rest",
+        "to 930",
     )
 
 
