@@ -99,6 +99,30 @@ class Checkpoint:
         return sum(tensor.nbytes for tensor in (*self.conv, *self.delta))
 
 
+class PieceContent(NamedTuple):
+    """The tensors of one piece: the KV of its tokens and the recurrent state at its end."""
+
+    kv: KVRun
+    checkpoint: Checkpoint
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all tensors."""
+        return self.kv.nbytes + self.checkpoint.nbytes
+
+    def copy(self) -> PieceContent:
+        """Copy all tensors to memory of their own, so that nothing of them hangs on a mapped file."""
+        kv, checkpoint = self
+        return PieceContent(
+            KVRun(_copies(kv.keys), _copies(kv.values)),
+            Checkpoint(
+                length=checkpoint.length,
+                conv=_copies(checkpoint.conv),
+                delta=_copies(checkpoint.delta),
+            ),
+        )
+
+
 class SequenceState:
     """The device-resident state of one live sequence after `length` tokens.
 
@@ -166,3 +190,7 @@ class SequenceState:
 def _copy_to_ram(tensor: Tensor) -> Tensor:
     """Make a contiguous copy on the CPU that shares nothing with `tensor`."""
     return tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
+
+
+def _copies(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    return tuple(_copy_to_ram(tensor) for tensor in tensors)
