@@ -1,6 +1,7 @@
 """The engine's own configuration, checked when it is made."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, get_args
 
 from .errors import ConfigError
@@ -18,7 +19,10 @@ class EngineConfig:
 
     `dtype` "auto" takes what the device computes fastest. `context_length` is in tokens, prompt and
     answer together; None takes the smaller of 16,384 and what the model was made for.
-    `prompt_cache_bytes` bounds what finished prompts may keep in RAM; 0 keeps none.
+    `prompt_cache_bytes` bounds what finished prompts may keep in RAM; 0 keeps none. Prompts worth
+    keeping are also written to `cache_folder`, `disk_cache_bytes` at most, and outlive a restart; None
+    writes nothing. The folder is the engine's own: it removes files there. `half_checkpoints` keeps
+    recurrent states in float16: half the bytes, and answers that are no longer exactly the same.
     `prefill_chunk_tokens` is the longest stretch read in one step: a spoken question waits for at
     most one. `num_threads` None takes one for a small model, else torch's own choice.
 
@@ -31,6 +35,9 @@ class EngineConfig:
     dtype: Dtype = "auto"
     context_length: int | None = None
     prompt_cache_bytes: int = 8 * GIB
+    cache_folder: Path | None = None
+    disk_cache_bytes: int = 16 * GIB
+    half_checkpoints: bool = False
     prefill_chunk_tokens: int = 256
     num_threads: int | None = None
 
@@ -43,6 +50,10 @@ class EngineConfig:
                 "context_length", self.context_length, MINIMUM_CONTEXT_LENGTH
             )
         _require_at_least("prompt_cache_bytes", self.prompt_cache_bytes, 0)
+        if self.cache_folder is not None:
+            _require_type("cache_folder", self.cache_folder, Path)
+        _require_at_least("disk_cache_bytes", self.disk_cache_bytes, 0)
+        _require_type("half_checkpoints", self.half_checkpoints, bool)
         _require_at_least("prefill_chunk_tokens", self.prefill_chunk_tokens, 1)
         if self.num_threads is not None:
             _require_at_least("num_threads", self.num_threads, 1)
@@ -51,6 +62,11 @@ class EngineConfig:
 def _require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise ConfigError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+
+
+def _require_type(name: str, value: object, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise ConfigError(f"{name} must be a {kind.__name__}, not {value!r}")
 
 
 def _require_at_least(name: str, value: object, low: int) -> None:

@@ -4,18 +4,22 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+import logging
 from pathlib import Path
 from typing import Self
 
 import torch
 
+from .cache.disk import DiskTier
+from .cache.disk_folder import DiskTierError
 from .cache.ram import PromptCache
 from .cache.records import CallLog
 from .chat import AnswerDecoder, ChatFormat
 from .config import EngineConfig
 from .errors import ContextLengthError, InvalidRequestError, ModelLoadError
+from .models.fingerprint import fingerprint
 from .models.placement import choose_num_threads
-from .models.registry import ModelSummary, inspect_model, load_model
+from .models.registry import Model, ModelSummary, inspect_model, load_model
 from .runtime.loop import EngineLoop
 from .runtime.runner import Runner
 from .runtime.sequence import (
@@ -35,6 +39,8 @@ from .types import (
     Usage,
 )
 
+_LOGGER = logging.getLogger(__name__)
+
 DEFAULT_CONTEXT_LENGTH = 16_384
 
 
@@ -52,6 +58,8 @@ class EngineStatus:
     prompt_cache_bytes: int
     prompt_cache_limit_bytes: int
     prompt_cache_prompts: int
+    disk_cache_bytes: int
+    disk_cache_limit_bytes: int
     active_requests: int
     queued_requests: int
     records: tuple[CallRecord, ...]
@@ -69,7 +77,8 @@ class Engine:
             self._summary.context_length,
             config.context_length or DEFAULT_CONTEXT_LENGTH,
         )
-        self._cache = PromptCache(config.prompt_cache_bytes)
+        self._cache: PromptCache
+        self._notices: tuple[str, ...] = ()
         self._log = CallLog()
         self._device = config.device
         self._dtype = ""
@@ -151,16 +160,21 @@ class Engine:
             prompt_cache_bytes=self._cache.nbytes,
             prompt_cache_limit_bytes=self._cache.limit_bytes,
             prompt_cache_prompts=self._cache.num_prompts,
+            disk_cache_bytes=self._cache.disk_bytes,
+            disk_cache_limit_bytes=self._cache.disk_limit_bytes,
             active_requests=self._loop.scheduler.num_running,
             queued_requests=self._loop.scheduler.num_waiting,
             records=self._log.latest(),
-            notices=tuple(self._cache.notices),
+            notices=(*self._notices, *self._cache.notices),
         )
 
     def close(self) -> None:
-        """End all requests, stop the thread and free the memory. Blocks for at most one step; may be called again."""
+        """End all requests, stop the threads and free the memory; may be called again.
+
+        Blocks for one step at most, and for what is still to be written to disk, for seconds at most.
+        """
         self._loop.close()
-        self._cache.clear()
+        self._cache.close()
 
     def _load_runner(self, model_path: Path, config: EngineConfig) -> Runner:
         """Load the weights; runs on the engine's thread."""
@@ -169,6 +183,11 @@ class Engine:
         )
         model = load_model(model_path, config)
         self._dtype = str(model.dtype).removeprefix("torch.")
+        self._cache = PromptCache(
+            config.prompt_cache_bytes,
+            half_checkpoints=config.half_checkpoints,
+            disk=self._open_disk(model_path, model, config),
+        )
         return Runner(
             model,
             self._cache,
@@ -176,6 +195,23 @@ class Engine:
             context_length=self._context_length,
             chunk=config.prefill_chunk_tokens,
         )
+
+    def _open_disk(
+        self, model_path: Path, model: Model, config: EngineConfig
+    ) -> DiskTier | None:
+        """Open the disk tier, if there is to be one; where that fails, the engine goes on without."""
+        if config.cache_folder is None:
+            return None
+        try:
+            return DiskTier.open(
+                config.cache_folder,
+                fingerprint=fingerprint(model_path, model, config),
+                limit_bytes=config.disk_cache_bytes,
+            )
+        except DiskTierError as error:
+            self._notices = (str(error),)
+            _LOGGER.warning("Of the prompt cache, %s", error)
+            return None
 
     @asynccontextmanager
     async def _running(

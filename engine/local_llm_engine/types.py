@@ -290,6 +290,9 @@ type Delta = (
 )
 
 
+type Tier = Literal["slot", "ram", "disk"]
+
+
 class Outcome(StrEnum):
     """How a request met what its session had read before, by comparing token ids.
 
@@ -316,10 +319,11 @@ class Outcome(StrEnum):
 class CallRecord:
     """The trace that every accepted request leaves: numbers and names, never anybody's words.
 
-    `resumed_from` is the tier that the state came from. `divergence_token` is the first token that
-    differs from the best cached prompt, None where nothing differed; `divergence_segment` the segment
-    that holds it. `finish` is the finish reason, "warmed_up", "cancelled" or "error". `ended_at` is
-    in seconds since 1970. There are no adapters yet; `adapter` is None.
+    `resumed_from` is the farthest tier that a part of the state came from. `divergence_token` is the
+    first token that differs from the best cached prompt, None where nothing differed;
+    `divergence_segment` the segment that holds it. `finish` is the finish reason, "warmed_up",
+    "cancelled" or "error". `ended_at` is in seconds since 1970. There are no adapters yet; `adapter`
+    is None.
     """
 
     ended_at: float
@@ -327,7 +331,7 @@ class CallRecord:
     session: str
     adapter: str | None
     outcome: Outcome
-    resumed_from: Literal["slot", "ram"] | None
+    resumed_from: Tier | None
     divergence_token: int | None
     divergence_segment: str | None
     finish: str

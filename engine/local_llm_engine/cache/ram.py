@@ -1,46 +1,41 @@
-"""The prompt cache in RAM: what prompts have read, within a byte budget."""
+"""The prompt cache: puts what was read back into a slot, and keeps what a slot has read."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-import logging
+from typing import NamedTuple
 
-from local_llm_engine.types import Purpose
+from local_llm_engine.types import Tier
 
-from .ranks import Rank, Reader
-from .state import Checkpoint, KVRun, SequenceState
-from .tree import Match, Piece, PromptTree
+from .disk import DiskTier
+from .eviction import CachedPiece, KeptPiece
+from .piece_header import DamagedPieceError
+from .piece_store import PieceStore
+from .ranks import Reader
+from .state import PieceContent, SequenceState
+from .tree import Match
 
-_LOGGER = logging.getLogger(__name__)
-
-
-@dataclass(eq=False, slots=True)
-class CachedPiece:
-    """The tensors of one piece, the KV of its tokens and the recurrent state at its end, and its worth."""
-
-    kv: KVRun
-    checkpoint: Checkpoint
-    rank: Rank
-    num_pins: int = 0
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all tensors."""
-        return self.kv.nbytes + self.checkpoint.nbytes
-
-
-type RamPiece = Piece[CachedPiece]
+# A piece that nobody pinned is worth a file once it is resumed from for the second time.
+RESUMES_WORTH_A_FILE = 2
 
 
 class Slot:
     """The device-resident state of one live sequence, and which cached pieces its KV repeats.
 
-    `piece` is the deepest one that the slot's sequence has passed, None before the first.
+    `piece` is the deepest one that the slot's sequence has passed, None before the first. A slot
+    strays when that piece is lost: its numbers are good, but continue nothing that is kept.
     """
 
     def __init__(self, state: SequenceState) -> None:
         """Begin with an empty state."""
         self.state = state
-        self.piece: RamPiece | None = None
+        self.piece: KeptPiece | None = None
+        self.strays = False
+
+
+class Restored(NamedTuple):
+    """What bringing a slot to a piece took: how many tokens' KV were copied, and the farthest tier needed."""
+
+    copied_tokens: int
+    tier: Tier | None
 
 
 class PromptCache:
@@ -49,50 +44,97 @@ class PromptCache:
     All prompts of one instance share a cache key: one model, one weights format, no adapters.
     """
 
-    def __init__(self, limit_bytes: int, *, half_checkpoints: bool = False) -> None:
-        """Bound KV and checkpoints together; 0 keeps nothing.
+    def __init__(
+        self,
+        limit_bytes: int,
+        *,
+        half_checkpoints: bool = False,
+        disk: DiskTier | None = None,
+    ) -> None:
+        """Bound KV and checkpoints in RAM together; 0 keeps nothing there. Take over what `disk` holds.
 
         `half_checkpoints` keeps delta states in float16: half the bytes, and no longer exact.
         """
-        self.limit_bytes = limit_bytes
-        self.notices: list[str] = []
         self._half_checkpoints = half_checkpoints
-        self._tree: PromptTree[CachedPiece] = PromptTree()
-        self._pins: dict[str, RamPiece] = {}
+        self._store = PieceStore(limit_bytes, disk)
+        self._slots: set[Slot] = set()
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all KV and checkpoints kept."""
-        return self._tree.nbytes
+        """Bytes of all KV and checkpoints kept in RAM."""
+        return self._store.tree.nbytes
+
+    @property
+    def limit_bytes(self) -> int:
+        """Bytes of KV and checkpoints that may be kept in RAM."""
+        return self._store.limit_bytes
+
+    @property
+    def disk_bytes(self) -> int:
+        """Bytes of all files that stand on disk."""
+        return self._store.disk.nbytes if self._store.disk else 0
+
+    @property
+    def disk_limit_bytes(self) -> int:
+        """Bytes that files may take on disk; 0 where there is no disk tier."""
+        return self._store.disk.limit_bytes if self._store.disk else 0
 
     @property
     def num_prompts(self) -> int:
         """How many different prompts (ends of a chain of pieces) are kept."""
-        return self._tree.num_leaves
+        return self._store.tree.num_leaves
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Tell of all that keeps less than could be kept; any thread may ask."""
+        return self._store.notices
 
     def find(self, token_ids: Sequence[int], limit: int) -> Match[CachedPiece]:
         """Look a prompt up; the piece to resume from ends at `limit` tokens or before."""
-        return self._tree.find(token_ids, limit)
+        return self._store.tree.find(token_ids, limit)
 
-    def restore(self, piece: RamPiece | None, slot: Slot, reader: Reader) -> int:
-        """Bring a slot to the end of `piece` (None: to the start); return how many tokens' KV were copied.
+    def resume(
+        self, token_ids: Sequence[int], limit: int, slot: Slot, reader: Reader
+    ) -> tuple[Match[CachedPiece], Restored]:
+        """Look a prompt up and bring a slot there; what the disk gives back damaged was never read."""
+        while True:
+            match = self.find(token_ids, limit)
+            try:
+                return match, self.restore(match.piece, slot, reader)
+            except DamagedPieceError:
+                # The damaged piece has left the tree: the next lookup finds less.
+                continue
+
+    def restore(self, piece: KeptPiece | None, slot: Slot, reader: Reader) -> Restored:
+        """Bring a slot to the end of `piece` (None: to the start).
 
         What the slot's KV already repeats stays where it is.
+
+        Raises:
+            DamagedPieceError: the disk does not give a piece of the chain back. It has left the tree with
+                all that was computed from it; the slot's state is as it was.
         """
-        held = slot.piece.chain() if slot.piece else []
-        self._hold(slot, piece)
         if piece is None:
-            slot.state.reset()
-            return 0
-        self._use(piece, reader)
-        copied = 0
-        for position, part in enumerate(piece.chain()):
-            if position >= len(held) or held[position] is not part:
-                slot.state.write_kv(part.start, part.payload.kv)
-                copied += part.end - part.start
-                held = []
-        slot.state.restore(piece.payload.checkpoint)
-        return copied
+            self.release(slot)
+            return Restored(0, None)
+        chain = piece.chain()
+        held = slot.piece.chain() if slot.piece else []
+        missing = chain[_num_shared(chain, held) :]
+        contents = {part: self._content(part) for part in missing or [piece]}
+        from_disk = any(part.payload.content is None for part in contents)
+        self._hold(slot, piece)
+        self._store.use(piece, reader)
+        for part in missing:
+            slot.state.write_kv(part.start, contents[part].kv)
+        slot.state.restore(contents[piece].checkpoint)
+        self._store.bring_to_ram(chain, contents, reader)
+        piece.payload.num_resumes += 1
+        if piece.payload.num_resumes >= RESUMES_WORTH_A_FILE:
+            self._store.save(piece, reader)
+        return Restored(
+            sum(part.end - part.start for part in missing),
+            "disk" if from_disk else "ram" if missing else "slot",
+        )
 
     def store(self, token_ids: Sequence[int], slot: Slot, reader: Reader) -> None:
         """Keep what the slot has read since its last piece; `token_ids` are all that its state holds.
@@ -100,107 +142,77 @@ class PromptCache:
         Where another run left a piece at this very token, that one stays and this run's numbers go
         into its next piece: a chain is one run's history. The same where the budget has no room.
         """
-        if slot.piece and slot.piece.end == len(token_ids):
+        start = slot.piece.end if slot.piece else 0
+        if start == len(token_ids) or slot.strays:
             return
-        known = self._tree.at(token_ids)
-        if known is None:
-            self._add(token_ids, slot, reader)
-        elif known.parent is slot.piece:
-            self._hold(slot, known)
-            self._use(known, reader)
+        piece = self._store.tree.at(token_ids)
+        if piece is None:
+            content = PieceContent(
+                slot.state.read_kv(start, len(token_ids)),
+                slot.state.checkpoint(half=self._half_checkpoints),
+            )
+            piece = self._store.add(token_ids, slot.piece, content, reader)
+        elif piece.parent is slot.piece:
+            self._store.use(piece, reader)
+        else:
+            return
+        if piece is not None:
+            self._hold(slot, piece)
 
     def pin(self, slot: Slot, reader: Reader) -> None:
         """Keep the slot's last piece as its session's own, in place of the one pinned before."""
-        old = self._pins.pop(reader.session, None)
-        if old is not None:
-            old.payload.num_pins -= 1
+        self._store.pin(reader.session, slot.piece)
         if slot.piece is not None:
-            slot.piece.payload.num_pins += 1
-            self._pins[reader.session] = slot.piece
+            self._store.save(slot.piece, reader)
 
     def release(self, slot: Slot) -> None:
         """Let go of a slot's pieces: its state is no longer worth anything."""
         self._hold(slot, None)
         slot.state.reset()
 
-    def clear(self) -> None:
-        """Forget everything; no slot may be in use any more."""
-        self._tree = PromptTree()
-        self._pins.clear()
+    def close(self) -> None:
+        """Forget everything in RAM and leave the disk in order, which takes seconds at most; no slot is used again."""
+        for slot in tuple(self._slots):
+            self._hold(slot, None)
+        self._store.close()
 
     def check_integrity(self) -> None:
-        """Prove the books of bytes, pieces, pins and tree."""
-        self._tree.check_integrity()
-        assert self._tree.nbytes <= self.limit_bytes
-        pieces = list(self._tree.pieces())
-        assert all(piece.nbytes == piece.payload.nbytes for piece in pieces)
-        assert all(piece in pieces for piece in self._pins.values())
-        assert sum(piece.payload.num_pins for piece in pieces) == len(self._pins)
+        """Prove the books of pieces, bytes, files, pins and slots."""
+        self._store.check_integrity()
+        held = [slot.piece for slot in self._slots]
+        assert None not in held
+        for piece in self._store.tree.pieces():
+            assert piece.num_holders == held.count(piece)
 
-    def _add(self, token_ids: Sequence[int], slot: Slot, reader: Reader) -> None:
-        start = slot.piece.end if slot.piece else 0
-        payload = CachedPiece(
-            kv=slot.state.read_kv(start, len(token_ids)),
-            checkpoint=slot.state.checkpoint(half=self._half_checkpoints),
-            rank=reader.rank(len(token_ids)),
-        )
-        if self._make_room(payload.nbytes, reader):
-            piece = self._tree.add(token_ids, slot.piece, payload, payload.nbytes)
-            self._hold(slot, piece)
+    def _content(self, piece: KeptPiece) -> PieceContent:
+        """Hand out a piece's tensors; a damaged piece leaves the tree, and slots that hold it stray."""
+        try:
+            return self._store.content(piece)
+        except DamagedPieceError as error:
+            for slot in tuple(self._slots):
+                if slot.piece is not None and piece in slot.piece.chain():
+                    self._hold(slot, None)
+                    slot.strays = True
+            self._store.lose(piece, error)
+            raise
 
-    def _use(self, piece: RamPiece, reader: Reader) -> None:
-        """Mark a chain as just used, and as dear as its dearest reader."""
-        self._tree.touch(piece)
-        for part in piece.chain():
-            part.payload.rank = max(part.payload.rank, reader.rank(part.end))
-
-    def _make_room(self, nbytes: int, reader: Reader) -> bool:
-        """Evict until `nbytes` fit; False, said once, where all that is left is dearer or in use."""
-        while self._tree.nbytes + nbytes > self.limit_bytes:
-            piece = self._cheapest(reader.may_evict)
-            if piece is None:
-                self._tell_no_room(reader)
-                return False
-            self._forget(piece)
-        return True
-
-    def _cheapest(self, dearest: Rank) -> RamPiece | None:
-        """Find the piece to evict next: nothing goes on from it, and it is no dearer than `dearest`."""
-        idle = (
-            piece
-            for piece in self._tree.pieces()
-            if not piece.num_children
-            and not piece.num_holders
-            and _rank(piece) <= dearest
-        )
-        return min(
-            idle, key=lambda piece: (_rank(piece), piece.last_used), default=None
-        )
-
-    def _forget(self, piece: RamPiece) -> None:
-        for session in [name for name, pinned in self._pins.items() if pinned is piece]:
-            del self._pins[session]
-        self._tree.remove(piece)
-
-    def _tell_no_room(self, reader: Reader) -> None:
-        if not self.limit_bytes or reader.purpose is Purpose.BACKGROUND:
-            return
-        notice = (
-            f"the prompt cache of {self.limit_bytes} bytes has no room for every prompt;"
-            " parts of some are read again each time"
-        )
-        if notice not in self.notices:
-            self.notices.append(notice)
-            _LOGGER.warning("%s", notice[0].upper() + notice[1:])
-
-    @staticmethod
-    def _hold(slot: Slot, piece: RamPiece | None) -> None:
+    def _hold(self, slot: Slot, piece: KeptPiece | None) -> None:
         if slot.piece:
             slot.piece.num_holders -= 1
+        slot.piece = piece
+        slot.strays = False
         if piece:
             piece.num_holders += 1
-        slot.piece = piece
+            self._slots.add(slot)
+        else:
+            self._slots.discard(slot)
 
 
-def _rank(piece: RamPiece) -> Rank:
-    return Rank.PINNED if piece.payload.num_pins else piece.payload.rank
+def _num_shared(chain: Sequence[KeptPiece], held: Sequence[KeptPiece]) -> int:
+    """Count the pieces that two chains begin with in common."""
+    shared = 0
+    for ours, theirs in zip(chain, held, strict=False):
+        if ours is not theirs:
+            break
+        shared += 1
+    return shared

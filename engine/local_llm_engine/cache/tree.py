@@ -134,6 +134,15 @@ class PromptTree[Payload]:
         """Go through all pieces, in no order."""
         return iter(self._nodes)
 
+    def tokens(self, piece: Piece[Payload]) -> tuple[int, ...]:
+        """Return all tokens from the first up to the end of `piece`."""
+        runs: list[tuple[int, ...]] = []
+        node: _Node[Payload] | None = self._nodes[piece]
+        while node is not None:
+            runs.append(node.tokens)
+            node = node.parent
+        return tuple(token for run in reversed(runs) for token in run)
+
     def resize(self, piece: Piece[Payload], nbytes: int) -> None:
         """Book that a piece takes `nbytes` now."""
         self.nbytes += nbytes - piece.nbytes

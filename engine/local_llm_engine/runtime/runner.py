@@ -77,8 +77,8 @@ class Runner:
             )
         token_ids = sequence.prompt.token_ids
         limit = sequence.target - 1 if sequence.answers else sequence.target
-        match = self._cache.find(token_ids, limit)
-        copied = self._cache.restore(match.piece, slot, sequence.reader)
+        match, restored = self._cache.resume(token_ids, limit, slot, sequence.reader)
+        sequence.resumed_from = restored.tier
         sequence.reused_tokens = slot.state.length
         sequence.divergence = match.num_known_tokens if match.diverges else None
         sequence.outcome = self._sessions.classify(
@@ -93,8 +93,6 @@ class Runner:
             divergence=sequence.divergence,
             interval=self._interval(slot),
         )
-        if match.piece:
-            sequence.resumed_from = "ram" if copied else "slot"
         if sequence.answers:
             self._samplers[sequence] = Sampler(
                 sequence.sampling, token_ids, self._model.device

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 import time
-from typing import Literal
 
 from local_llm_engine.cache.placement import Placement
 from local_llm_engine.cache.ranks import Reader
@@ -15,6 +14,7 @@ from local_llm_engine.types import (
     Prompt,
     Purpose,
     SamplingParams,
+    Tier,
     Usage,
 )
 
@@ -73,7 +73,7 @@ class Sequence:
     phase: Phase = Phase.WAITING
     answer: list[int] = field(default_factory=list)
     reused_tokens: int = 0
-    resumed_from: Literal["slot", "ram"] | None = None
+    resumed_from: Tier | None = None
     outcome: Outcome = Outcome.FIRST_TURN
     divergence: int | None = None
     placement: Placement | None = None

@@ -1,74 +1,19 @@
 """The prompt cache in RAM: what is put back is what was there, bit for bit, within the budget."""
 
-from local_llm_engine.types import Purpose
 import pytest
 import torch
 
-from local_llm_engine.cache.ram import PromptCache, Slot
+from local_llm_engine.cache.ram import PromptCache
 from local_llm_engine.cache.ranks import Reader
-from local_llm_engine.cache.state import DeltaState, KVState, SequenceState
-
-CPU = torch.device("cpu")
-CAPACITY = 64
-KITCHEN_VOICE = Reader(Purpose.VOICE, "kitchen", question_start=20)
-BYTES_PER_TOKEN = 2 * 2 * 4 * 4
-BYTES_PER_CHECKPOINT = 6 * 3 * 4 + 2 * 4 * 5 * 4
-
-
-def make_slot() -> Slot:
-    """Make a slot of one DeltaNet and one attention layer."""
-    delta = DeltaState(
-        num_channels=6,
-        kernel_size=4,
-        num_heads=2,
-        key_dim=4,
-        value_dim=5,
-        dtype=torch.float32,
-        device=CPU,
-    )
-    kv = KVState(
-        num_heads=2, head_dim=4, capacity=CAPACITY, dtype=torch.float32, device=CPU
-    )
-    return Slot(SequenceState([delta, kv], CAPACITY))
-
-
-def read(
-    cache: PromptCache,
-    slot: Slot,
-    tokens: tuple[int, ...],
-    *stops: int,
-    reader: Reader = KITCHEN_VOICE,
-) -> None:
-    """Read `tokens` as a model would whose state depends on every token before; store at each stop."""
-    delta, kv = slot.state.layers
-    assert isinstance(delta, DeltaState)
-    assert isinstance(kv, KVState)
-    for position in range(slot.state.length, len(tokens)):
-        delta.delta.mul_(0.9).add_(tokens[position])
-        delta.conv.copy_(delta.conv.roll(1)).add_(tokens[position] / 7)
-        rows = delta.delta[:, :, :1].transpose(1, 2)
-        kv.append(position, rows, rows + 1)
-        slot.state.length = position + 1
-        if position + 1 in stops:
-            cache.store(tokens[: position + 1], slot, reader)
-
-
-def assert_same_state(ours: SequenceState, theirs: SequenceState) -> None:
-    """Equal to the last bit, garbage rows apart."""
-    assert ours.length == theirs.length
-    for mine, other in zip(
-        (*ours.checkpoint().delta, *ours.checkpoint().conv),
-        (*theirs.checkpoint().delta, *theirs.checkpoint().conv),
-        strict=True,
-    ):
-        assert torch.equal(mine, other)
-    for mine, other in zip(
-        ours.read_kv(0, ours.length)[:],
-        theirs.read_kv(0, theirs.length)[:],
-        strict=True,
-    ):
-        assert all(torch.equal(a, b) for a, b in zip(mine, other, strict=True))
-
+from local_llm_engine.types import Purpose
+from tests.engine.cache.slots import (
+    BYTES_PER_CHECKPOINT,
+    BYTES_PER_TOKEN,
+    assert_same_state,
+    make_slot,
+    read,
+    resume,
+)
 
 HOUSE = tuple(range(20))
 KITCHEN, BEDROOM = (*HOUSE, 101, 7, 8), (*HOUSE, 102, 9)
@@ -81,7 +26,7 @@ def test_every_checkpoint_is_restored_into_another_slot_bit_for_bit() -> None:
     for limit, expected in [(4, None), (5, 5), (19, 5), (20, 20), (23, 23)]:
         piece = cache.find(KITCHEN, limit).piece
         slot = make_slot()
-        cache.restore(piece, slot, KITCHEN_VOICE)
+        resume(cache, slot, KITCHEN, limit)
         assert (piece.end if piece else None) == expected
         cold = make_slot()
         read(PromptCache(0), cold, KITCHEN)
@@ -95,10 +40,10 @@ def test_a_slot_copies_only_what_it_does_not_hold() -> None:
     slot = make_slot()
     read(cache, slot, KITCHEN, 20, 23)
     other = make_slot()
-    assert cache.restore(cache.find(BEDROOM, 22).piece, other, KITCHEN_VOICE) == 20
+    assert resume(cache, other, BEDROOM, 22).copied_tokens == 20
     read(cache, other, BEDROOM, 22)
-    assert cache.restore(cache.find(KITCHEN, 23).piece, slot, KITCHEN_VOICE) == 0
-    assert cache.restore(cache.find(BEDROOM, 22).piece, slot, KITCHEN_VOICE) == 2
+    assert resume(cache, slot, KITCHEN, 23).copied_tokens == 0
+    assert resume(cache, slot, BEDROOM, 22).copied_tokens == 2
     cold = make_slot()
     read(PromptCache(0), cold, BEDROOM)
     assert_same_state(slot.state, cold.state)
@@ -109,7 +54,7 @@ def test_a_common_prefix_is_stored_once() -> None:
     cache = PromptCache(1 << 20)
     for prompt in (KITCHEN, BEDROOM):
         slot = make_slot()
-        cache.restore(cache.find(prompt, 20).piece, slot, KITCHEN_VOICE)
+        resume(cache, slot, prompt, 20)
         read(cache, slot, prompt, 20, len(prompt))
     assert cache.nbytes == (20 + 3 + 2) * BYTES_PER_TOKEN + 3 * BYTES_PER_CHECKPOINT
     assert cache.num_prompts == 2
@@ -121,17 +66,19 @@ def test_a_hit_hands_out_copies() -> None:
     read(cache, make_slot(), KITCHEN, 20)
     piece = cache.find(KITCHEN, 20).piece
     assert piece is not None
+    content = piece.payload.content
+    assert content is not None
     before = [
         tensor.clone()
-        for part in (piece.payload.checkpoint.delta, piece.payload.kv.keys)
+        for part in (content.checkpoint.delta, content.kv.keys)
         for tensor in part
     ]
     slot = make_slot()
-    cache.restore(piece, slot, KITCHEN_VOICE)
+    resume(cache, slot, KITCHEN, 20)
     read(cache, slot, (*KITCHEN, *range(30)), 53)
     after = [
         tensor
-        for part in (piece.payload.checkpoint.delta, piece.payload.kv.keys)
+        for part in (content.checkpoint.delta, content.kv.keys)
         for tensor in part
     ]
     assert all(torch.equal(old, new) for old, new in zip(before, after, strict=True))
@@ -145,7 +92,7 @@ def test_the_budget_holds_and_the_house_outlives_old_questions() -> None:
     slot = make_slot()
     for question in range(10):
         prompt = (*HOUSE, 50 + question, 1, 2)
-        cache.restore(cache.find(prompt, 22).piece, slot, KITCHEN_VOICE)
+        resume(cache, slot, prompt, 22)
         read(cache, slot, prompt, 20, 23)
         cache.check_integrity()
     known = [
@@ -236,7 +183,7 @@ def test_half_checkpoints_take_half_the_bytes_and_come_back_close() -> None:
     assert exact.nbytes - half.nbytes == 2 * 4 * 5 * 2
     slots = [make_slot(), make_slot()]
     for cache, slot in zip((exact, half), slots, strict=True):
-        cache.restore(cache.find(KITCHEN, 23).piece, slot, KITCHEN_VOICE)
+        resume(cache, slot, KITCHEN, 23)
     states = [slot.state.checkpoint().delta[0] for slot in slots]
     assert all(state.dtype is torch.float32 for state in states)
     torch.testing.assert_close(*states, rtol=2**-10, atol=0)

@@ -1,0 +1,80 @@
+"""A name for everything that decides which numbers a run computes; knows nothing of what is kept under it."""
+
+from collections.abc import Iterable
+import hashlib
+import json
+from pathlib import Path
+import platform
+
+import torch
+
+from ..config import EngineConfig
+from ..weights.safetensors import SafetensorsFolder
+from ..weights.safetensors_header import TensorInfo
+from .model import Model
+
+# Enough of each tensor to tell trained weights apart, and a few megabytes in all.
+_SAMPLE_BYTES = 4096
+# The rooms of code between a token and its state.
+_ENGINE = Path(__file__).parent.parent
+_ROOMS = ("models", "ops", "weights")
+
+
+def fingerprint(folder: Path, model: Model, config: EngineConfig) -> str:
+    """Digest the files, the settings and the machine that a model's numbers depend on, as hex digits.
+
+    What is computed depends on token ids alone, so the tokenizer is no part of it. Weights are told
+    apart by size, time, header and a sample of every tensor. Call it on the engine's thread, whose
+    number of torch threads counts.
+    """
+    on_gpu = model.device.type == "cuda"
+    facts = {
+        "config": _digest((folder / "config.json").read_bytes()),
+        "weights": [_weights(*item) for item in sorted(_tensors(folder).items())],
+        "code": _code(),
+        "dtype": str(model.dtype),
+        "device": torch.cuda.get_device_name(model.device) if on_gpu else _cpu(),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "prefill_chunk_tokens": config.prefill_chunk_tokens,
+        "half_checkpoints": config.half_checkpoints,
+    }
+    return _digest(json.dumps(facts, sort_keys=True).encode())
+
+
+def _tensors(folder: Path) -> dict[Path, list[TensorInfo]]:
+    files: dict[Path, list[TensorInfo]] = {}
+    for info in SafetensorsFolder.open(folder).infos.values():
+        files.setdefault(info.file, []).append(info)
+    return files
+
+
+def _weights(file: Path, infos: Iterable[TensorInfo]) -> str:
+    """Digest one weights file without reading all of it."""
+    status = file.stat()
+    digest = hashlib.sha256(f"{status.st_size} {status.st_mtime_ns}".encode())
+    with file.open("rb") as stream:
+        header_length = stream.read(8)
+        header = stream.read(int.from_bytes(header_length, "little"))
+        digest.update(header)
+        for middle in sorted((info.start + info.end) // 2 for info in infos):
+            stream.seek(len(header_length) + len(header) + middle)
+            digest.update(stream.read(_SAMPLE_BYTES))
+    return digest.hexdigest()
+
+
+def _code() -> str:
+    """Digest the code that computes: a release that rounds otherwise does not go on from older numbers."""
+    digest = hashlib.sha256()
+    files = (file for room in _ROOMS for file in (_ENGINE / room).rglob("*.py"))
+    for file in sorted(files):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _cpu() -> str:
+    return f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}"
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
