@@ -1,12 +1,13 @@
 """Rounds of answers and tools, with an engine that says what the test wants."""
 
 import asyncio
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 from pytest_homeassistant_custom_component.common import async_capture_events
 
 from custom_components.local_llm.const import MAX_TOOL_ROUNDS
+from custom_components.local_llm.house_api import HouseInstance
 from homeassistant.components import conversation
 from homeassistant.components.homeassistant import exposed_entities
 from homeassistant.core import Context, HomeAssistant
@@ -193,6 +194,19 @@ async def test_a_cancelled_question_lets_the_engine_go_at_once(
     assert engine.num_closed_answers == 1
     engine.before_delta = lambda: None
     assert speech(await ask(hass, "again")) == "word word!"
+
+
+async def test_a_failure_in_home_assistant_lets_the_engine_go_at_once(
+    hass: HomeAssistant, scripted: AddScripted
+) -> None:
+    engine = await scripted(calls("llm__GetDateTime"))
+    broken = Mock(side_effect=RuntimeError("broken"))
+    with (
+        patch.object(HouseInstance, "async_call_tool", broken),
+        pytest.raises(RuntimeError, match="broken"),
+    ):
+        await ask(hass, "what time is it")
+    assert engine.num_closed_answers == 1
 
 
 async def test_a_question_cancelled_in_the_middle_of_a_tool_spoils_nothing(

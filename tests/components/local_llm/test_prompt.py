@@ -337,6 +337,38 @@ async def test_several_apis_stand_side_by_side(
     )
 
 
+class DeviceAPI(llm.API):
+    """An API that tells a device something that nobody else is told."""
+
+    async def async_get_api_instance(
+        self, llm_context: llm.LLMContext
+    ) -> llm.APIInstance:
+        own = (
+            f"Your colour is {llm_context.device_id}.\n"
+            if llm_context.device_id
+            else ""
+        )
+        return llm.APIInstance(
+            api=self, api_prompt=f"{own}Be kind.", llm_context=llm_context, tools=[]
+        )
+
+
+async def test_what_another_api_tells_a_device_stands_with_its_own_lines(
+    hass: HomeAssistant, house: None
+) -> None:
+    llm.async_register_api(hass, DeviceAPI(hass=hass, id="colour", name="Colour"))
+    requests = {
+        name: segments(await request_of(hass, name, llm_hass_api=["colour", "assist"]))
+        for name in (None, *SATELLITES)
+    }
+    assert len({parts["house"] for parts in requests.values()}) == 1
+    assert requests[None]["house"].startswith("Be kind.\n")
+    for name in SATELLITES:
+        assert requests[name]["device"].startswith(
+            f"Your colour is {device_id(hass, name)}.\nYou are in area"
+        )
+
+
 async def test_names_with_quotes_breaks_and_commas_leave_the_prompt_whole(
     hass: HomeAssistant, house: None
 ) -> None:
