@@ -37,13 +37,20 @@ def divide(here: str, elsewhere: str) -> Division:
 def _common_lines(lines: Sequence[str], others: Sequence[str]) -> list[bool]:
     """Tell for each line whether the others have it too, in the same order."""
     limit = min(len(lines), len(others))
-    head = next((index for index in range(limit) if lines[index] != others[index]), limit)
+    head = next(
+        (index for index in range(limit) if lines[index] != others[index]), limit
+    )
     limit -= head
-    tail = next((index for index in range(limit) if lines[-1 - index] != others[-1 - index]), limit)
+    tail = next(
+        (index for index in range(limit) if lines[-1 - index] != others[-1 - index]),
+        limit,
+    )
     # Only what lies between is compared at length: a house has thousands of equal lines.
     middle = lines[head : len(lines) - tail]
     common = [True] * head + [False] * len(middle) + [True] * tail
-    matcher = SequenceMatcher(None, middle, others[head : len(others) - tail], autojunk=False)
+    matcher = SequenceMatcher(
+        None, middle, others[head : len(others) - tail], autojunk=False
+    )
     for start, _, size in matcher.get_matching_blocks():
         common[head + start : head + start + size] = [True] * size
     return common
@@ -71,11 +78,13 @@ def _blocks(lines: Sequence[str]) -> Iterator[str]:
     start = 0
     while start < len(lines):
         end = start + 1
-        if lines[start].startswith(_ENTITY):
-            # A name with a line break is written with an empty line inside its quotes.
-            while end < len(lines) and (
-                lines[end].startswith("  ") or (not lines[end] and lines[end + 1 : end + 2][:1] and lines[end + 1].startswith("  "))
-            ):
-                end += 1
+        while lines[start].startswith(_ENTITY) and _continues(lines, end):
+            end += 1
         yield "\n".join(lines[start:end])
         start = end
+
+
+def _continues(lines: Sequence[str], index: int) -> bool:
+    """Tell whether a line belongs to the entity above; a name's line break is an empty line inside its quotes."""
+    first_words = next((line for line in lines[index : index + 2] if line), "")
+    return first_words.startswith("  ")

@@ -10,9 +10,13 @@ from .const import DOMAIN, TRANSLATED_LANGUAGES
 _FALLBACK_LANGUAGE = "en"
 
 
-async def async_spoken(hass: HomeAssistant, language: str | None, key: str, **placeholders: str) -> str:
+async def async_spoken(
+    hass: HomeAssistant, language: str | None, key: str, **placeholders: str
+) -> str:
     """Return the text `key` of the translations' common part; English where the language is unknown."""
-    texts = await async_get_translations(hass, _known_language(language), "common", [DOMAIN])
+    texts = await async_get_translations(
+        hass, _known_language(language), "common", [DOMAIN]
+    )
     return texts[f"component.{DOMAIN}.common.{key}"].format(**placeholders)
 
 

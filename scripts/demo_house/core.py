@@ -8,10 +8,13 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 import logging
 from pathlib import Path
+import shutil
 import signal
 import socket
 import tempfile
+from threading import Thread
 import traceback
+from typing import Any
 
 from homeassistant import bootstrap
 from homeassistant.auth.const import GROUP_ID_ADMIN
@@ -57,23 +60,19 @@ def run_in_home(
         What `work` returns, 1 where something failed, 130 where it was interrupted.
 
     """
-    with tempfile.TemporaryDirectory(
-        prefix="local-llm-demo-", ignore_cleanup_errors=True
-    ) as name:
-        folder = Path(name)
-        try:
-            port = free_port(port)
-            fill(folder, port, verbose=verbose)
-            code = _run(_live(work, folder, port, verbose=verbose))
-        except DemoError as error:
-            print(f"\nThe demo failed: {error}.")
-            code = 1
-        except Exception:  # noqa: BLE001 - Home Assistant's own hook would only write it to the log
-            traceback.print_exc()
-            code = 1
-        if code not in {0, INTERRUPTED} and not verbose:
-            _show(folder / LOG_NAME)
-        return code
+    folder = Path(tempfile.mkdtemp(prefix="local-llm-demo-"))
+    code = 1
+    try:
+        port = free_port(port)
+        fill(folder, port, verbose=verbose)
+        code = _run(_live(work, folder, port, verbose=verbose))
+    except DemoError as error:
+        print(f"\nThe demo failed: {error}.")
+    except Exception:  # noqa: BLE001 - Home Assistant's own hook would only write it to the log
+        traceback.print_exc()
+    finally:
+        _aside(_leave, folder, show=code not in {0, INTERRUPTED} and not verbose)
+    return code
 
 
 async def _live(
@@ -110,8 +109,11 @@ def _run(main: Coroutine[None, None, int]) -> int:
     loop = create_event_loop()
     asyncio.set_event_loop(loop)
     task = loop.create_task(main)
+    interrupted = False
 
     def interrupt(number: signal.Signals) -> None:
+        nonlocal interrupted
+        interrupted = True
         loop.remove_signal_handler(number)
         task.cancel()
 
@@ -119,7 +121,10 @@ def _run(main: Coroutine[None, None, int]) -> int:
         loop.add_signal_handler(number, interrupt, number)
     try:
         return loop.run_until_complete(task)
-    except asyncio.CancelledError:
+    except Exception, asyncio.CancelledError:
+        # What breaks because it was interrupted is no fault.
+        if not interrupted:
+            raise
         return INTERRUPTED
     finally:
         _close(loop)
@@ -168,9 +173,18 @@ async def _add_user(hass: HomeAssistant) -> None:
     await hass.auth.async_link_user(user, credentials)
 
 
-def _show(log: Path) -> None:
-    """Print the end of Home Assistant's log, which is about to vanish."""
-    if log.exists():
+def _leave(folder: Path, *, show: bool) -> None:
+    """Remove the folder, and first print the end of Home Assistant's log where something failed."""
+    log = folder / LOG_NAME
+    if show and log.exists():
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
         print("\nThe end of Home Assistant's log (all of it with --verbose):")
         print("\n".join(f"  {line}" for line in lines[-_LOG_LINES_SHOWN:]))
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _aside(work: Callable[..., None], *arguments: Any, **named: Any) -> None:
+    """Work with files in a thread: Home Assistant goes on to complain of that in what was its loop's."""
+    thread = Thread(target=work, args=arguments, kwargs=named)
+    thread.start()
+    thread.join()

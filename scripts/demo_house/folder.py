@@ -29,6 +29,11 @@ logger:
   logs:
     custom_components.local_llm: info
     local_llm_engine: info
+    # a camera's and a recorder's libraries, a folder for tests: known to be missing here
+    haffmpeg: critical
+    homeassistant.bootstrap: error
+    homeassistant.components.camera.img_util: critical
+    homeassistant.loader: error
 """
 
 _INTEGRATIONS = {

@@ -43,5 +43,7 @@ def _files() -> list[Path]:
 
 
 if __name__ == "__main__":
-    DOCUMENT.write_text(with_map(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
+    DOCUMENT.write_text(
+        with_map(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8"
+    )
     sys.exit()

@@ -11,6 +11,7 @@ from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.cache.ram import PromptCache
 from local_llm_engine.cache.records import CallLog
 from local_llm_engine.cache.state import SequenceState
+from local_llm_engine.chat import ChatFormat
 from local_llm_engine.config import EngineConfig
 from local_llm_engine.models.registry import Model, ModelSummary, load_model
 from local_llm_engine.runtime.runner import Runner
@@ -22,15 +23,18 @@ from local_llm_engine.runtime.sequence import (
     TokenEvent,
 )
 from local_llm_engine.types import (
+    ChatRequest,
+    Message,
     Outcome,
     Prompt,
     Purpose,
     SamplingParams,
     Segment,
+    TextPart,
     Usage,
 )
+from tests.engine.houses import ROOMS, house_text
 
-LENGTH = 5_000
 ENOUGH_BYTES = 1 << 30
 
 
@@ -65,7 +69,7 @@ class Session:
         self.model = RecordingModel(model)
         self.log = CallLog()
         self.runner = Runner(
-            self.model, cache, self.log, context_length=LENGTH + 64, chunk=chunk
+            self.model, cache, self.log, context_length=8_192, chunk=chunk
         )
         self.events: list[SequenceEvent] = []
 
@@ -128,8 +132,28 @@ def model() -> Model:
     return load_model(NANO_PATH, EngineConfig(dtype="float32"))
 
 
-BREAKPOINTS = [700, 2_303, 4_800, 4_801, 4_864, 4_927, 4_980]
-LONG_HOUSE = make_prompt(random_tokens(LENGTH, 1), BREAKPOINTS)
+def make_long_house() -> Prompt:
+    """A satellite's second question in a house of 60 rooms, as the integration lays it out."""
+    rooms = tuple(
+        f"{floor} {room}" for floor in FLOORS for room in (*ROOMS, "Attic", "Study")
+    )
+    system = (
+        TextPart(text=house_text(rooms), segment="house"),
+        TextPart(text="Today is Sunday, 29 November 2026.\n", segment="date"),
+        TextPart(text="You are in area Upper Kitchen.", segment="device"),
+    )
+    messages = (
+        Message(role="system", content=system),
+        Message(role="user", content="turn on the lights"),
+        Message(role="assistant", content="Turned on the lights."),
+        Message(role="user", content="thank you"),
+    )
+    return ChatFormat.load(NANO_PATH).prepare(ChatRequest(messages=messages))
+
+
+FLOORS = ("Upper", "Lower", "Old", "New", "Garden", "Guest")
+LONG_HOUSE = make_long_house()
+LENGTH = len(LONG_HOUSE.token_ids)
 HOUSE = make_prompt(random_tokens(1_000, 1), [300, 640, 860, 864, 927, 980])
 
 
@@ -150,7 +174,7 @@ def assert_equal_bits(ours: list[Tensor], theirs: list[Tensor]) -> None:
     assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
 
 
-@pytest.mark.parametrize("stop", BREAKPOINTS)
+@pytest.mark.parametrize("stop", LONG_HOUSE.breakpoints[:-1])
 @pytest.mark.parametrize("same_slot", [True, False], ids=["slot", "ram"])
 def test_resumed_equals_cold_bit_for_bit(
     model: Model, long_cold: list[Tensor], stop: int, same_slot: bool
@@ -166,6 +190,12 @@ def test_resumed_equals_cold_bit_for_bit(
         session.log.latest()[-1].resumed_from == {True: "slot", False: "ram"}[same_slot]
     )
     assert_equal_bits(logits, long_cold)
+
+
+def test_the_long_house_is_as_long_as_real_ones() -> None:
+    """So that the test above speaks of what homes send."""
+    assert 5_000 <= LENGTH <= 6_000
+    assert len(LONG_HOUSE.breakpoints) >= 7
 
 
 def test_a_second_satellite_reads_only_its_own_lines_and_answers_as_if_alone(

@@ -44,11 +44,11 @@ class Outlook:
 
 
 _DAYS = (
-    Outlook(condition="sunny", highest=19.0, lowest=9.0),
-    Outlook(condition="partlycloudy", highest=18.0, lowest=10.0, chance=10),
-    Outlook(condition="rainy", highest=14.0, lowest=8.0, rain=6.5, chance=90),
-    Outlook(condition="cloudy", highest=15.0, lowest=7.0, rain=0.4, chance=30),
-    Outlook(condition="sunny", highest=17.0, lowest=6.0),
+    Outlook(condition="cloudy", highest=22.0, lowest=13.0, chance=10),
+    Outlook(condition="rainy", highest=17.0, lowest=11.0, rain=6.5, chance=90),
+    Outlook(condition="sunny", highest=23.0, lowest=12.0),
+    Outlook(condition="partlycloudy", highest=21.0, lowest=12.0, chance=20),
+    Outlook(condition="sunny", highest=24.0, lowest=14.0),
 )
 _HOURS = 12
 
@@ -63,15 +63,15 @@ async def async_setup_entry(
 
 
 class DemoWeather(WeatherEntity):
-    """A sunny day that is followed by changeable ones."""
+    """A cloudy day that is followed by changeable ones."""
 
     _attr_name = "Home Weather"
     _attr_unique_id = "weather"
     _attr_should_poll = False
-    _attr_condition = "sunny"
+    _attr_condition = "cloudy"
     _attr_humidity = 55
-    _attr_native_temperature = 17.0
-    _attr_native_apparent_temperature = 16.0
+    _attr_native_temperature = 22.0
+    _attr_native_apparent_temperature = 21.0
     _attr_native_temperature_unit = UnitOfTemperature.CELSIUS
     _attr_native_pressure = 1016
     _attr_native_pressure_unit = UnitOfPressure.HPA

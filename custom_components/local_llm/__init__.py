@@ -1,0 +1,73 @@
+"""Local LLM: answers a home's voice assistant from a language model that runs on the home's own machine."""
+
+from homeassistant.const import EVENT_HOMEASSISTANT_STOP, Platform
+from homeassistant.core import Event, HomeAssistant
+from homeassistant.exceptions import ConfigEntryError
+from homeassistant.helpers import config_validation as cv
+from homeassistant.helpers.typing import ConfigType
+
+from .const import DOMAIN
+from .failures import EngineUnavailableError
+from .runtime import LocalLlmConfigEntry, LocalLlmRuntimeData, async_load_engine
+from .services import async_setup_services
+from .warm_up import WarmUp
+
+CONFIG_SCHEMA = cv.config_entry_only_config_schema(DOMAIN)
+PLATFORMS = (Platform.CONVERSATION,)
+
+
+async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
+    """Register the actions: they are there, and can say so, also while no engine is loaded."""
+    async_setup_services(hass)
+    return True
+
+
+async def async_setup_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> bool:
+    """Load the entry's engine and set up its agents."""
+    try:
+        engine = await async_load_engine(hass, entry.data)
+    except EngineUnavailableError as err:
+        raise ConfigEntryError(
+            translation_domain=DOMAIN,
+            translation_key=err.failure.key,
+            translation_placeholders={"detail": err.failure.detail},
+        ) from err
+
+    async def async_close(_: Event | None = None) -> None:
+        """Stop the engine's thread and free its memory."""
+        await hass.async_add_executor_job(engine.close)
+
+    entry.async_on_unload(async_close)
+    entry.async_on_unload(
+        hass.bus.async_listen_once(EVENT_HOMEASSISTANT_STOP, async_close)
+    )
+
+    entry.runtime_data = LocalLlmRuntimeData(
+        engine=engine, loaded_with=entry.data, warm_up=WarmUp(hass, entry)
+    )
+    await hass.config_entries.async_forward_entry_setups(entry, PLATFORMS)
+    entry.runtime_data.warm_up.async_start()
+    entry.async_on_unload(entry.runtime_data.warm_up.async_stop)
+    entry.async_on_unload(entry.add_update_listener(_async_entry_updated))
+    return True
+
+
+async def async_unload_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> bool:
+    """Take the agents away; the engine is closed after them."""
+    return await hass.config_entries.async_unload_platforms(entry, PLATFORMS)
+
+
+async def _async_entry_updated(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> None:
+    """Apply changes of an entry.
+
+    Only a change of the engine's own settings loads it anew: what it has read already is worth
+    minutes on a slow machine, and a new temperature does not take it away.
+    """
+    runtime = entry.runtime_data
+    if runtime.loaded_with != entry.data:
+        hass.config_entries.async_schedule_reload(entry.entry_id)
+        return
+    async with runtime.updating:
+        await hass.config_entries.async_unload_platforms(entry, PLATFORMS)
+        await hass.config_entries.async_forward_entry_setups(entry, PLATFORMS)
+    runtime.warm_up.async_start()

@@ -1,0 +1,95 @@
+"""The conversation agents of an entry."""
+
+from hashlib import sha256
+from typing import Literal, override
+
+from homeassistant.components import assist_satellite, conversation
+from homeassistant.config_entries import ConfigSubentry
+from homeassistant.const import MATCH_ALL
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers import entity_registry as er
+from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
+from local_llm_engine.types import Purpose
+
+from .const import SUBENTRY_CONVERSATION
+from .entity import LocalLlmEntity
+from .prompt import async_provide_prompt
+from .runtime import LocalLlmConfigEntry
+from .stream import asks_back
+
+# The engine orders its requests itself.
+PARALLEL_UPDATES = 0
+
+
+async def async_setup_entry(
+    hass: HomeAssistant,
+    entry: LocalLlmConfigEntry,
+    async_add_entities: AddConfigEntryEntitiesCallback,
+) -> None:
+    """Set up one agent for each conversation sub-entry."""
+    for subentry in entry.get_subentries_of_type(SUBENTRY_CONVERSATION):
+        async_add_entities(
+            [LocalLlmConversationEntity(entry, subentry)],
+            config_subentry_id=subentry.subentry_id,
+        )
+
+
+class LocalLlmConversationEntity(LocalLlmEntity, conversation.ConversationEntity):
+    """A conversation agent."""
+
+    _attr_supports_streaming = True
+    _attr_translation_key = "conversation"
+
+    def __init__(self, entry: LocalLlmConfigEntry, subentry: ConfigSubentry) -> None:
+        """Say that the agent controls the house where it was given an API."""
+        super().__init__(entry, subentry)
+        if self._settings.api_ids:
+            self._attr_supported_features = (
+                conversation.ConversationEntityFeature.CONTROL
+            )
+
+    @property
+    @override
+    def supported_languages(self) -> list[str] | Literal["*"]:
+        """Every language: what the model speaks, the agent speaks."""
+        return MATCH_ALL
+
+    @override
+    async def _async_handle_message(
+        self, user_input: conversation.ConversationInput, chat_log: conversation.ChatLog
+    ) -> conversation.ConversationResult:
+        """Answer a question."""
+        try:
+            await async_provide_prompt(self.hass, chat_log, user_input, self._settings)
+        except conversation.ConverseError as err:
+            return err.as_conversation_result()
+        await self._async_answer(
+            chat_log,
+            purpose=Purpose.VOICE,
+            session=_session(self.hass, user_input, chat_log),
+            language=user_input.language,
+        )
+        result = conversation.async_get_result_from_chat_log(user_input, chat_log)
+        last = chat_log.content[-1]
+        result.continue_conversation |= isinstance(
+            last, conversation.AssistantContent
+        ) and asks_back(last.content)
+        return result
+
+
+def _session(
+    hass: HomeAssistant,
+    user_input: conversation.ConversationInput,
+    chat_log: conversation.ChatLog,
+) -> str:
+    """Return what groups this request with others in call records: the satellite, else the conversation."""
+    if user_input.satellite_id:
+        return user_input.satellite_id
+    if user_input.device_id:
+        for entry in er.async_entries_for_device(
+            er.async_get(hass), user_input.device_id
+        ):
+            if entry.domain == assist_satellite.DOMAIN:
+                return entry.entity_id
+    # Whoever starts a conversation may choose its id, so it can hold anything.
+    return f"conversation {sha256(chat_log.conversation_id.encode()).hexdigest()[:8]}"

@@ -1,0 +1,71 @@
+"""What can go wrong with the engine, as keys of our translations."""
+
+from typing import NamedTuple
+
+from homeassistant.exceptions import HomeAssistantError
+from local_llm_engine.errors import (
+    ChatTemplateError,
+    ConfigError,
+    ContextLengthError,
+    EngineClosedError,
+    EngineError,
+    ModelLoadError,
+    RequestError,
+    UnsupportedModelError,
+    WeightFormatError,
+)
+
+from .const import DOMAIN
+
+
+class Failure(NamedTuple):
+    """A key of the translations of errors and exceptions, and the engine's own words for the placeholder `detail`."""
+
+    key: str
+    detail: str
+
+
+class EngineUnavailableError(Exception):
+    """The engine cannot be loaded as the entry wants it."""
+
+    def __init__(self, failure: Failure) -> None:
+        """Keep what went wrong."""
+        super().__init__(failure.detail)
+        self.failure = failure
+
+
+# The most special first: the engine's errors form a tree.
+_LOAD_FAILURES: tuple[tuple[type[Exception], str], ...] = (
+    (UnsupportedModelError, "model_unsupported"),
+    (WeightFormatError, "weights_damaged"),
+    (ChatTemplateError, "template_unusable"),
+    (ModelLoadError, "model_unreadable"),
+    (ConfigError, "settings_invalid"),
+    (ImportError, "torch_missing"),
+    (MemoryError, "memory_too_small"),
+)
+
+_REQUEST_FAILURES: tuple[tuple[type[EngineError], str], ...] = (
+    (ContextLengthError, "context_too_long"),
+    (RequestError, "request_refused"),
+    (EngineClosedError, "engine_closed"),
+    (EngineError, "generation_failed"),
+)
+
+
+def load_failure(error: Exception) -> Failure:
+    """Say why a model could not be loaded or checked."""
+    key = next(
+        (key for kind, key in _LOAD_FAILURES if isinstance(error, kind)), "load_failed"
+    )
+    return Failure(key, str(error) or type(error).__name__)
+
+
+def request_failure(error: EngineError) -> HomeAssistantError:
+    """Return the translated error for a request that the engine did not serve."""
+    key = next(key for kind, key in _REQUEST_FAILURES if isinstance(error, kind))
+    return HomeAssistantError(
+        translation_domain=DOMAIN,
+        translation_key=key,
+        translation_placeholders={"detail": str(error)},
+    )

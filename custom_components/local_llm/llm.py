@@ -1,0 +1,104 @@
+"""What this integration gives to Home Assistant's Assist API: a weather tool."""
+
+from typing import override
+
+import probatio
+
+from homeassistant.components.homeassistant.exposed_entities import async_should_expose
+from homeassistant.components.llm import LLMTools
+from homeassistant.components.weather.const import DOMAIN as WEATHER_DOMAIN
+from homeassistant.core import HomeAssistant, State, callback
+from homeassistant.helpers import config_validation as cv, intent
+from homeassistant.helpers.llm import (
+    LLM_API_ASSIST,
+    LLMContext,
+    Tool,
+    ToolAnnotations,
+    ToolInput,
+    ToolResult,
+)
+
+from .const import DOMAIN
+from .weather_report import FORECASTS, async_weather_report
+
+_FORECAST = "forecast"
+_NAME = "name"
+
+
+class GetWeatherTool(Tool):
+    """Tells the weather, how it feels and what is to come."""
+
+    name = f"{DOMAIN}__GetWeather"
+    title = "Get weather"
+    description = (
+        "Provides the current weather, how warm it feels, a short forecast and the time. "
+        "Use it for every question about the weather outside."
+    )
+    annotations = ToolAnnotations(read_only=True, open_world=False)
+    integration = DOMAIN
+
+    def __init__(self, num_places: int) -> None:
+        """Ask for a name only where there is a choice."""
+        schema: dict[probatio.Marker, object] = {
+            probatio.Optional(
+                _FORECAST,
+                description="daily for the next days, hourly for the next hours.",
+            ): probatio.In(FORECASTS)
+        }
+        if num_places > 1:
+            schema[
+                probatio.Optional(
+                    _NAME, description="Name of the weather entity, if not the first."
+                )
+            ] = cv.string
+        self.parameters = probatio.Schema(schema)
+
+    @override
+    async def async_call(
+        self, hass: HomeAssistant, tool_input: ToolInput, llm_context: LLMContext
+    ) -> ToolResult:
+        """Report the weather of the place that was asked for."""
+        args = tool_input.tool_args
+        places = _places(hass, llm_context)
+        name = args.get(_NAME)
+        if len(places) > 1 and name:
+            match = intent.async_match_targets(
+                hass,
+                intent.MatchTargetsConstraints(name=name, allow_duplicate_names=True),
+                states=places,
+            )
+            places = match.states
+        if not places:
+            text = (
+                f"No weather entity is called {name}."
+                if name
+                else "No weather entity is exposed."
+            )
+            return ToolResult(
+                data={"error": "NoSuchWeather", "error_text": text}, error=True
+            )
+        return await async_weather_report(
+            hass, places[0], args.get(_FORECAST), llm_context.context
+        )
+
+
+@callback
+def async_get_tools(
+    hass: HomeAssistant, llm_context: LLMContext, api_id: str
+) -> LLMTools | None:
+    """Return the weather tool where a weather entity is exposed."""
+    if api_id != LLM_API_ASSIST:
+        return None
+    places = _places(hass, llm_context)
+    return LLMTools(tools=[GetWeatherTool(len(places))]) if places else None
+
+
+def _places(hass: HomeAssistant, llm_context: LLMContext) -> list[State]:
+    """Return the exposed weather entities, always in the same order."""
+    return [
+        state
+        for state in sorted(
+            hass.states.async_all(WEATHER_DOMAIN), key=lambda state: state.entity_id
+        )
+        if async_should_expose(hass, llm_context.assistant, state.entity_id)
+    ]

@@ -1,0 +1,112 @@
+"""Turns Home Assistant's chat log into the engine's messages; pure."""
+
+from collections.abc import Mapping, Sequence
+import json
+import re
+from typing import Any
+
+from homeassistant.components import conversation
+from homeassistant.exceptions import HomeAssistantError
+from homeassistant.helpers import llm
+from local_llm_engine.types import Message, TextPart, ToolCall
+
+from .const import DOMAIN
+
+# Home Assistant's own tool for the time, and any that takes its place by this name.
+_TIME_TOOL = "GetDateTime"
+_TIME_WITH_SECONDS = re.compile(r"(\d\d:\d\d):\d\d")
+
+
+def as_messages(
+    system: Sequence[TextPart],
+    content: Sequence[conversation.Content],
+    history_turns: int,
+) -> tuple[Message, ...]:
+    """Return the messages of a request: the system text, the last turns of the history and the turn that runs now.
+
+    Raises:
+        HomeAssistantError: a message has an attachment.
+    """
+    spoken = recent_turns(
+        [item for item in content if item.role != "system"], history_turns
+    )
+    return (
+        Message(role="system", content=tuple(system)),
+        *(_as_message(item) for item in spoken),
+    )
+
+
+def recent_turns(
+    content: Sequence[conversation.Content], history_turns: int
+) -> Sequence[conversation.Content]:
+    """Drop the oldest turns so that at most `history_turns` stand before the current one.
+
+    A turn is a user's message and all that follows up to the next. Turns are dropped by half the
+    limit at a time: dropping one with every question would move the start of the history each time,
+    and all of it would be read again each time.
+    """
+    starts = [index for index, item in enumerate(content) if item.role == "user"]
+    surplus = len(starts) - 1 - history_turns
+    if surplus <= 0:
+        return content
+    step = history_turns // 2 + 1
+    num_dropped = min(-(-surplus // step) * step, len(starts) - 1)
+    return content[starts[num_dropped] :]
+
+
+def _as_message(content: conversation.Content) -> Message:
+    match content:
+        case conversation.UserContent():
+            if content.attachments:
+                raise HomeAssistantError(
+                    translation_domain=DOMAIN, translation_key="attachments_unsupported"
+                )
+            return Message(role="user", content=content.content)
+        case conversation.AssistantContent():
+            return Message(
+                role="assistant",
+                content=content.content or "",
+                thinking=content.thinking_content,
+                tool_calls=tuple(
+                    ToolCall(id=call.id, name=call.tool_name, arguments=call.tool_args)
+                    for call in content.tool_calls or ()
+                ),
+            )
+    assert isinstance(content, conversation.ToolResultContent)
+    return Message(
+        role="tool",
+        content=_result_text(content.tool_name, content.result),
+        tool_call_id=content.tool_call_id,
+    )
+
+
+def _result_text(tool_name: str, result: llm.ToolResult) -> str:
+    """Return a tool's result as JSON; one that failed says so in its own data.
+
+    What nobody would speak is left out: all that follows a question is read cold, and a small model
+    trips over it.
+    """
+    data: Mapping[str, Any] = result.data
+    if isinstance(data, llm.IntentResponseDict):
+        data = _intent_result(data)
+    elif tool_name.endswith(_TIME_TOOL):
+        data = _without_seconds(data)
+    elif result.error and "error" not in data:
+        data = {"error": True, **data}
+    return json.dumps(data, ensure_ascii=False, default=str)
+
+
+def _intent_result(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Shorten an intent's response to the names of what was changed, without types and ids."""
+    targets = {
+        key: [target["name"] for target in value]
+        for key, value in data["data"].items()
+        if key in ("success", "failed")
+    }
+    return {**data, "data": {**data["data"], **targets}}
+
+
+def _without_seconds(data: Mapping[str, Any]) -> dict[str, Any]:
+    time = data.get("time")
+    found = _TIME_WITH_SECONDS.fullmatch(time) if isinstance(time, str) else None
+    return {**data, "time": found[1]} if found else dict(data)

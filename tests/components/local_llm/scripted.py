@@ -1,0 +1,101 @@
+"""An engine that says what a test wants, for what the real one does too seldom."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+
+from local_llm_engine.errors import EngineError
+from local_llm_engine.models.registry import ModelSummary
+from local_llm_engine.service import EngineStatus
+from local_llm_engine.types import (
+    ChatRequest,
+    ContentDelta,
+    Delta,
+    FinishDelta,
+    FinishReason,
+    ToolCall,
+    ToolCallDelta,
+    Usage,
+)
+
+USAGE = Usage(
+    prompt_tokens=100,
+    question_tokens=5,
+    reused_tokens=90,
+    reread_tokens=10,
+    completion_tokens=3,
+    queue_seconds=0.25,
+    prefill_seconds=0.5,
+    decode_seconds=1.0,
+    time_to_first_token_seconds=0.75,
+)
+
+type Answer = Sequence[Delta | EngineError]
+
+
+def says(text: str, reason: FinishReason = FinishReason.STOP) -> Answer:
+    """An answer in words."""
+    return [*([ContentDelta(text)] if text else []), FinishDelta(reason, USAGE)]
+
+
+def calls(tool: str, /, **arguments: object) -> Answer:
+    """An answer that calls a tool."""
+    call = ToolCall(id="call-1", name=tool, arguments=arguments)
+    return [ToolCallDelta(call), FinishDelta(FinishReason.TOOL_CALLS, USAGE)]
+
+
+class ScriptedEngine:
+    """Gives the answers of a script in turn; the last one again and again."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers = list(answers)
+        self.requests: list[ChatRequest] = []
+        self.warmed: list[ChatRequest] = []
+        self.num_closed_answers = 0
+        self.closed = False
+        self.before_delta: Callable[[], None] = lambda: None
+
+    async def generate(self, request: ChatRequest) -> AsyncGenerator[Delta]:
+        self.requests.append(request)
+        index = min(len(self.requests), len(self.answers)) - 1
+        try:
+            for delta in self.answers[index]:
+                self.before_delta()
+                await asyncio.sleep(0)
+                if isinstance(delta, EngineError):
+                    raise delta
+                yield delta
+        finally:
+            self.num_closed_answers += 1
+
+    async def warm_up(self, request: ChatRequest) -> Usage:
+        self.warmed.append(request)
+        for delta in self.answers[0] if self.answers else ():
+            if isinstance(delta, EngineError):
+                raise delta
+        return USAGE
+
+    def status(self) -> EngineStatus:
+        return EngineStatus(
+            model=ModelSummary(
+                name="scripted",
+                architecture="scripted",
+                num_layers=1,
+                num_parameters=1,
+                weights_bytes=1,
+                context_length=8192,
+                vocab_size=8,
+            ),
+            device="cpu",
+            dtype="float32",
+            context_length=8192,
+            prompt_cache_bytes=0,
+            prompt_cache_limit_bytes=0,
+            prompt_cache_prompts=0,
+            active_requests=0,
+            queued_requests=0,
+            records=(),
+            notices=(),
+        )
+
+    def close(self) -> None:
+        self.closed = True

@@ -1,0 +1,323 @@
+"""Setting up an engine: every way through the forms."""
+
+from collections.abc import Callable
+from pathlib import Path
+import shutil
+import sys
+from unittest.mock import patch
+
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+import torch
+
+from custom_components.local_llm.const import BUILTIN_MODEL, DOMAIN
+from homeassistant.config_entries import SOURCE_USER, ConfigEntryState, ConfigFlowResult
+from homeassistant.core import HomeAssistant
+from homeassistant.data_entry_flow import FlowResultType, InvalidData
+from local_llm_engine.builtin import NANO_PATH
+from local_llm_engine.service import Engine
+
+from .conftest import AGENT, AddEntry, ask, speech
+
+SETTINGS = {"device": "cpu", "prompt_cache_gib": 0.5, "context_length": 4096}
+
+
+@pytest.fixture(autouse=True)
+def _home(home: None) -> None:
+    """Set up what a real Home Assistant always has."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A model folder that may be spoilt."""
+    return shutil.copytree(NANO_PATH, tmp_path / "model")
+
+
+async def start(hass: HomeAssistant, choice: str) -> ConfigFlowResult:
+    menu = await hass.config_entries.flow.async_init(
+        DOMAIN, context={"source": SOURCE_USER}
+    )
+    assert menu["type"] is FlowResultType.MENU
+    assert menu["menu_options"] == ["builtin", "folder"]
+    return await go_on(hass, menu, next_step_id=choice)
+
+
+async def go_on(
+    hass: HomeAssistant, step: ConfigFlowResult, **user_input: object
+) -> ConfigFlowResult:
+    return await hass.config_entries.flow.async_configure(step["flow_id"], user_input)
+
+
+async def finish(hass: HomeAssistant) -> None:
+    """Leave nothing behind that runs."""
+    await hass.async_block_till_done(wait_background_tasks=True)
+    for entry in hass.config_entries.async_entries(DOMAIN):
+        await hass.config_entries.async_remove(entry.entry_id)
+
+
+async def test_builtin_model(hass: HomeAssistant) -> None:
+    form = await start(hass, "builtin")
+    assert (form["type"], form["step_id"]) == (FlowResultType.FORM, "engine")
+    assert form["description_placeholders"] == {
+        "detail": "",
+        "model": "nano",
+        "architecture": "qwen3_5_text",
+        "size": "0.01",
+        "context_length": "32768",
+    }
+    result = await go_on(hass, form, **SETTINGS)
+    await hass.async_block_till_done()
+    assert result["type"] is FlowResultType.CREATE_ENTRY
+    assert result["title"] == "Local LLM (nano)"
+    assert result["data"] == {"model": BUILTIN_MODEL, **SETTINGS}
+    (agent,) = result["subentries"]
+    assert (agent["subentry_type"], agent["title"]) == ("conversation", "Local LLM")
+    assert agent["data"]["temperature"] == 0
+    assert result["result"].state is ConfigEntryState.LOADED
+    assert hass.states.get(AGENT) is not None
+    assert speech(await ask(hass, "hello"))
+    await finish(hass)
+
+
+async def test_what_the_forms_suggest_is_enough(hass: HomeAssistant) -> None:
+    form = await start(hass, "builtin")
+    with patch("custom_components.local_llm.async_setup_entry", return_value=True):
+        result = await go_on(hass, form)
+    assert result["data"] == {
+        "model": BUILTIN_MODEL,
+        "device": "cpu",
+        "prompt_cache_gib": 8.0,
+        "context_length": 16_384,
+    }
+
+
+async def test_folder(hass: HomeAssistant, folder: Path) -> None:
+    form = await start(hass, "folder")
+    assert (form["type"], form["step_id"]) == (FlowResultType.FORM, "folder")
+    form = await go_on(hass, form, model=f" {folder}/ ")
+    assert form["step_id"] == "engine"
+    result = await go_on(hass, form, **SETTINGS)
+    await hass.async_block_till_done()
+    assert result["title"] == "Local LLM (model)"
+    assert result["data"]["model"] == str(folder)
+    assert result["subentries"][0]["data"]["temperature"] > 0
+    assert result["result"].state is ConfigEntryState.LOADED
+    await finish(hass)
+
+
+async def test_folder_within_home_assistants(hass: HomeAssistant, folder: Path) -> None:
+    form = await start(hass, "folder")
+    with patch.object(hass.config, "config_dir", str(folder.parent)):
+        form = await go_on(hass, form, model="model")
+    assert form["step_id"] == "engine"
+
+
+def _missing(folder: Path) -> None:
+    shutil.rmtree(folder)
+
+
+def _no_config(folder: Path) -> None:
+    (folder / "config.json").unlink()
+
+
+def _unknown_kind(folder: Path) -> None:
+    config = folder / "config.json"
+    config.write_text(config.read_text().replace("qwen3_5_text", "mystery_9"))
+
+
+def _cut_weights(folder: Path) -> None:
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-16])
+
+
+def _no_template(folder: Path) -> None:
+    (folder / "chat_template.jinja").unlink()
+
+
+def _no_tokenizer(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "error"),
+    [
+        (_missing, "model_unreadable"),
+        (_no_config, "model_unreadable"),
+        (_unknown_kind, "model_unsupported"),
+        (_cut_weights, "weights_damaged"),
+        (_no_template, "template_unusable"),
+        (_no_tokenizer, "template_unusable"),
+    ],
+    ids=["missing", "no config", "unknown", "cut", "no template", "no tokenizer"],
+)
+async def test_a_folder_that_cannot_be_loaded_is_told_in_words(
+    hass: HomeAssistant, folder: Path, spoil: Callable[[Path], None], error: str
+) -> None:
+    spoil(folder)
+    form = await go_on(hass, await start(hass, "folder"), model=str(folder))
+    assert form["step_id"] == "folder"
+    assert form["errors"] == {"model": error}
+    assert form["description_placeholders"]["detail"]
+    shutil.copytree(NANO_PATH, folder, dirs_exist_ok=True)
+    form = await go_on(hass, form, model=str(folder))
+    assert form["step_id"] == "engine"
+
+
+async def test_without_torch_the_form_says_where_it_can_run(
+    hass: HomeAssistant, folder: Path
+) -> None:
+    with patch.dict(sys.modules, {"local_llm_engine.service": None}):
+        result = await start(hass, "builtin")
+        assert result["type"] is FlowResultType.ABORT
+        assert result["reason"] == "torch_missing"
+        assert (
+            "local_llm_engine.service" in result["description_placeholders"]["detail"]
+        )
+        form = await go_on(hass, await start(hass, "folder"), model=str(folder))
+        assert form["errors"] == {"model": "torch_missing"}
+
+
+@pytest.mark.parametrize("broken", [None, OSError("libc.musl-x86_64.so.1")])
+async def test_a_torch_that_cannot_be_imported_is_told(
+    hass: HomeAssistant, broken: OSError | None
+) -> None:
+    form = await start(hass, "builtin")
+    with patch.dict(sys.modules, {"torch": None}):
+        form = await go_on(hass, form, **SETTINGS)
+    assert form["errors"] == {"device": "torch_missing"}
+
+
+async def test_a_missing_graphics_card_is_told(hass: HomeAssistant) -> None:
+    form = await start(hass, "builtin")
+    with patch.object(torch.cuda, "is_available", return_value=False):
+        form = await go_on(hass, form, **SETTINGS | {"device": "cuda"})
+    assert form["step_id"] == "engine"
+    assert form["errors"] == {"device": "cuda_missing"}
+    with patch("custom_components.local_llm.async_setup_entry", return_value=True):
+        result = await go_on(hass, form, **SETTINGS)
+    assert result["type"] is FlowResultType.CREATE_ENTRY
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"context_length": 32_769}, {"prompt_cache_gib": -1}, {"device": "tpu"}],
+    ids=["context", "memory", "device"],
+)
+async def test_values_out_of_range_are_refused(
+    hass: HomeAssistant, wrong: dict[str, object]
+) -> None:
+    form = await start(hass, "builtin")
+    with pytest.raises(InvalidData):
+        await go_on(hass, form, **SETTINGS | wrong)
+
+
+async def test_one_model_on_one_device_is_set_up_once(
+    hass: HomeAssistant, add_entry: AddEntry, folder: Path
+) -> None:
+    await add_entry()
+    result = await go_on(hass, await start(hass, "builtin"), **SETTINGS)
+    assert result["type"] is FlowResultType.ABORT
+    assert result["reason"] == "already_configured"
+    form = await go_on(hass, await start(hass, "folder"), model=str(folder))
+    with patch("custom_components.local_llm.async_setup_entry", return_value=True):
+        result = await go_on(hass, form, **SETTINGS)
+    assert result["type"] is FlowResultType.CREATE_ENTRY
+
+
+async def reconfigure(
+    hass: HomeAssistant, entry: MockConfigEntry, choice: str
+) -> ConfigFlowResult:
+    menu = await entry.start_reconfigure_flow(hass)
+    assert menu["type"] is FlowResultType.MENU
+    return await go_on(hass, menu, next_step_id=choice)
+
+
+async def test_reconfigure_loads_the_new_model_once(
+    hass: HomeAssistant, add_entry: AddEntry, folder: Path
+) -> None:
+    entry = await add_entry()
+    old = entry.runtime_data.engine
+    with patch.object(Engine, "load", wraps=Engine.load) as load:
+        form = await go_on(
+            hass, await reconfigure(hass, entry, "folder"), model=str(folder)
+        )
+        suggested = {
+            str(key): key.description["suggested_value"]
+            for key in form["data_schema"].schema
+        }
+        assert suggested == {
+            "device": "cpu",
+            "prompt_cache_gib": 0.0625,
+            "context_length": 8192,
+        }
+        result = await go_on(hass, form, **SETTINGS)
+        await hass.async_block_till_done()
+    assert result["reason"] == "reconfigure_successful"
+    assert load.call_count == 1
+    assert entry.data == {"model": str(folder), **SETTINGS}
+    assert entry.title == "Local LLM (model)"
+    assert entry.state is ConfigEntryState.LOADED
+    assert entry.runtime_data.engine is not old
+    assert entry.runtime_data.engine.status().context_length == 4096
+    assert hass.states.get(AGENT) is not None
+
+
+async def test_reconfigure_mends_an_entry_that_is_not_loaded(
+    hass: HomeAssistant, folder: Path
+) -> None:
+    entry = MockConfigEntry(
+        domain=DOMAIN, data={"model": str(folder / "gone"), **SETTINGS}
+    )
+    entry.add_to_hass(hass)
+    assert not await hass.config_entries.async_setup(entry.entry_id)
+    assert entry.state is ConfigEntryState.SETUP_ERROR
+    with patch.object(Engine, "load", wraps=Engine.load) as load:
+        form = await go_on(
+            hass, await reconfigure(hass, entry, "folder"), model=str(folder)
+        )
+        await go_on(hass, form, **SETTINGS)
+        await hass.async_block_till_done()
+    assert load.call_count == 1
+    assert entry.state is ConfigEntryState.LOADED
+    await finish(hass)
+
+
+async def test_reconfigure_does_not_double_another_entry(
+    hass: HomeAssistant, add_entry: AddEntry, folder: Path
+) -> None:
+    await add_entry()
+    other = MockConfigEntry(domain=DOMAIN, data={"model": str(folder), **SETTINGS})
+    other.add_to_hass(hass)
+    result = await go_on(hass, await reconfigure(hass, other, "builtin"), **SETTINGS)
+    assert result["reason"] == "already_configured"
+    assert other.data["model"] == str(folder)
+
+
+async def test_reconfigure_without_a_change_loads_nothing(
+    hass: HomeAssistant, add_entry: AddEntry
+) -> None:
+    entry = await add_entry()
+    engine = entry.runtime_data.engine
+    settings = {key: value for key, value in entry.data.items() if key != "model"}
+    result = await go_on(hass, await reconfigure(hass, entry, "builtin"), **settings)
+    await hass.async_block_till_done()
+    assert result["reason"] == "reconfigure_successful"
+    assert entry.runtime_data.engine is engine
+
+
+async def test_options_keep_the_engine(
+    hass: HomeAssistant, add_entry: AddEntry
+) -> None:
+    entry = await add_entry(options={})
+    await hass.async_block_till_done(wait_background_tasks=True)
+    engine = entry.runtime_data.engine
+    form = await hass.config_entries.options.async_init(entry.entry_id)
+    assert form["step_id"] == "init"
+    result = await hass.config_entries.options.async_configure(
+        form["flow_id"], {"warm_up": False}
+    )
+    await hass.async_block_till_done()
+    assert result["type"] is FlowResultType.CREATE_ENTRY
+    assert entry.options == {"warm_up": False}
+    assert entry.runtime_data.engine is engine
+    assert entry.state is ConfigEntryState.LOADED

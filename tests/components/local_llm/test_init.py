@@ -1,0 +1,188 @@
+"""Loading and letting go of an entry."""
+
+from pathlib import Path
+import shutil
+import sys
+import threading
+from unittest.mock import patch
+
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+
+from custom_components.local_llm.const import DOMAIN
+from homeassistant.config_entries import ConfigEntryState
+from homeassistant.const import EVENT_HOMEASSISTANT_STOP
+from homeassistant.core import HomeAssistant
+from homeassistant.setup import async_setup_component
+from local_llm_engine.builtin import NANO_PATH
+
+from .conftest import AGENT, AddEntry, AddScripted, ask, speech
+from .scripted import says
+
+
+def engine_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if "llm" in thread.name.lower()]
+
+
+async def test_unload_leaves_nothing_behind(
+    hass: HomeAssistant, entry: MockConfigEntry
+) -> None:
+    engine = entry.runtime_data.engine
+    await ask(hass, "what time is it", "Kitchen Voice")
+    assert len(engine_threads()) == 1
+    assert engine.status().prompt_cache_bytes > 0
+    assert await hass.config_entries.async_unload(entry.entry_id)
+    assert entry.state is ConfigEntryState.NOT_LOADED
+    assert engine_threads() == []
+    assert engine.status().prompt_cache_bytes == 0
+    assert hass.states.get(AGENT).state == "unavailable"
+
+
+async def test_reload(hass: HomeAssistant, entry: MockConfigEntry) -> None:
+    assert await hass.config_entries.async_reload(entry.entry_id)
+    await hass.async_block_till_done()
+    assert len(engine_threads()) == 1
+    assert speech(await ask(hass, "what time is it")) == "It is 14:05."
+
+
+async def test_remove(hass: HomeAssistant, entry: MockConfigEntry) -> None:
+    await hass.config_entries.async_remove(entry.entry_id)
+    await hass.async_block_till_done()
+    assert engine_threads() == []
+    assert hass.states.get(AGENT) is None
+
+
+async def test_home_assistants_end_is_the_engines(
+    hass: HomeAssistant, scripted: AddScripted
+) -> None:
+    engine = await scripted(says("Yes."))
+    hass.bus.async_fire(EVENT_HOMEASSISTANT_STOP)
+    await hass.async_block_till_done()
+    assert engine.closed
+
+
+async def test_an_engine_is_closed_when_its_agents_cannot_be_set_up(
+    hass: HomeAssistant, scripted: AddScripted
+) -> None:
+    with (
+        patch(
+            "homeassistant.config_entries.ConfigEntries.async_forward_entry_setups",
+            side_effect=RuntimeError("no"),
+        ),
+        pytest.raises(AssertionError),
+    ):
+        await scripted(says("Yes."))
+    (entry,) = hass.config_entries.async_entries(DOMAIN)
+    assert entry.state is ConfigEntryState.SETUP_ERROR
+    assert engine_threads() == []
+
+
+@pytest.fixture
+def broken_entry(hass: HomeAssistant, tmp_path: Path) -> MockConfigEntry:
+    folder = shutil.copytree(NANO_PATH, tmp_path / "model")
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-16])
+    entry = MockConfigEntry(
+        domain=DOMAIN,
+        data={
+            "model": str(folder),
+            "device": "cpu",
+            "prompt_cache_gib": 1.0,
+            "context_length": 4096,
+        },
+    )
+    entry.add_to_hass(hass)
+    return entry
+
+
+async def test_a_broken_model_leaves_a_message_and_home_assistant_running(
+    hass: HomeAssistant, home: None, broken_entry: MockConfigEntry
+) -> None:
+    assert not await hass.config_entries.async_setup(broken_entry.entry_id)
+    assert broken_entry.state is ConfigEntryState.SETUP_ERROR
+    assert broken_entry.error_reason_translation_key == "weights_damaged"
+    assert "weights are damaged" in broken_entry.reason
+    assert hass.is_running
+    assert engine_threads() == []
+
+
+async def test_a_missing_torch_leaves_a_message(
+    hass: HomeAssistant, home: None, broken_entry: MockConfigEntry
+) -> None:
+    with patch.dict(sys.modules, {"torch": None}):
+        assert not await hass.config_entries.async_setup(broken_entry.entry_id)
+    assert broken_entry.error_reason_translation_key == "torch_missing"
+    assert "glibc" in broken_entry.reason
+
+
+@pytest.mark.parametrize(
+    ("error", "key"),
+    [
+        (MemoryError(), "memory_too_small"),
+        (RuntimeError("boom"), "load_failed"),
+    ],
+    ids=["memory", "anything"],
+)
+async def test_no_error_of_a_model_escapes(
+    hass: HomeAssistant,
+    home: None,
+    broken_entry: MockConfigEntry,
+    error: Exception,
+    key: str,
+) -> None:
+    with patch("local_llm_engine.service.Engine.load", side_effect=error):
+        assert not await hass.config_entries.async_setup(broken_entry.entry_id)
+    assert broken_entry.error_reason_translation_key == key
+
+
+async def test_settings_out_of_range_leave_a_message(
+    hass: HomeAssistant, home: None, broken_entry: MockConfigEntry
+) -> None:
+    hass.config_entries.async_update_entry(
+        broken_entry, data={**broken_entry.data, "context_length": 1}
+    )
+    assert not await hass.config_entries.async_setup(broken_entry.entry_id)
+    assert broken_entry.error_reason_translation_key == "settings_invalid"
+
+
+async def test_two_entries_side_by_side(
+    hass: HomeAssistant, house: None, add_entry: AddEntry
+) -> None:
+    await add_entry()
+    second = await add_entry()
+    assert second.state is ConfigEntryState.LOADED
+    assert len(engine_threads()) == 2
+    assert len(hass.states.async_entity_ids("conversation")) == 3
+
+
+async def test_a_renamed_entry_keeps_its_engine(
+    hass: HomeAssistant, entry: MockConfigEntry
+) -> None:
+    engine = entry.runtime_data.engine
+    hass.config_entries.async_update_entry(entry, title="Butler")
+    await hass.async_block_till_done()
+    assert entry.runtime_data.engine is engine
+    assert hass.states.get(AGENT).state != "unavailable"
+
+
+async def test_importing_the_integration_does_not_import_torch(
+    hass: HomeAssistant,
+) -> None:
+    code = (
+        "import sys, custom_components.local_llm.conversation, custom_components.local_llm.config_flow, "
+        "custom_components.local_llm.llm, custom_components.local_llm.diagnostics; print('torch' in sys.modules)"
+    )
+    import asyncio  # noqa: PLC0415
+
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await process.communicate()
+    assert out.decode().strip() == "False"
+
+
+async def test_actions_are_there_before_any_entry(
+    hass: HomeAssistant, home: None
+) -> None:
+    assert await async_setup_component(hass, DOMAIN, {})
+    assert hass.services.has_service(DOMAIN, "warm_up")

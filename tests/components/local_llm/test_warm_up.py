@@ -1,0 +1,276 @@
+"""The warm-up: after it, a question costs its own words."""
+
+import asyncio
+from datetime import timedelta
+import logging
+from unittest.mock import patch
+
+from freezegun.api import FrozenDateTimeFactory
+import pytest
+from pytest_homeassistant_custom_component.common import (
+    MockConfigEntry,
+    async_fire_time_changed,
+)
+
+from custom_components.local_llm.const import CONF_WARM_UP, DOMAIN
+from homeassistant.core import CoreState, HomeAssistant
+from homeassistant.exceptions import HomeAssistantError, ServiceValidationError
+from homeassistant.helpers import entity_registry as er
+from local_llm_engine.errors import GenerationError
+from local_llm_engine.types import Purpose
+
+from .conftest import AGENT, AddScripted, ask, speech
+
+TEMPLATE_TOKENS = 12
+SATELLITES = {
+    "assist_satellite.bedroom_voice",
+    "assist_satellite.kitchen_voice",
+    "assist_satellite.office_voice",
+}
+
+
+async def warm_up(hass: HomeAssistant, **data: object) -> list[dict]:
+    response = await hass.services.async_call(
+        DOMAIN, "warm_up", data, blocking=True, return_response=True
+    )
+    assert response is not None
+    return response["prompts"]
+
+
+async def test_first_question_of_each_satellite_reads_only_its_own_words(
+    hass: HomeAssistant, entry: MockConfigEntry
+) -> None:
+    warmed = await warm_up(hass)
+    assert {prompt["satellite"] for prompt in warmed} == {*SATELLITES, None}
+    for satellite in ("Kitchen Voice", "Bedroom Voice", "Office Voice", None):
+        num_known = len(entry.runtime_data.engine.status().records)
+        await ask(hass, "Turn on the Office Floor Lamp", satellite)
+        usage = entry.runtime_data.engine.status().records[num_known].usage
+        assert usage.question_tokens < usage.reread_tokens
+        assert usage.reread_tokens <= usage.question_tokens + TEMPLATE_TOKENS
+
+
+async def test_without_warm_up_the_second_satellite_reads_its_own_section(
+    hass: HomeAssistant, entry: MockConfigEntry
+) -> None:
+    await ask(hass, "what time is it", "Kitchen Voice")
+    num_known = len(entry.runtime_data.engine.status().records)
+    await ask(hass, "what time is it", "Bedroom Voice")
+    usage = entry.runtime_data.engine.status().records[num_known].usage
+    # The section is "You are in area ..." and that there are no timers.
+    assert usage.reread_tokens <= 90 + usage.question_tokens + TEMPLATE_TOKENS
+    assert usage.reread_tokens < usage.prompt_tokens // 4
+
+
+async def test_second_warm_up_has_nothing_left_to_read(
+    hass: HomeAssistant, entry: MockConfigEntry
+) -> None:
+    cold = await warm_up(hass)
+    warm = await warm_up(hass)
+    assert [prompt["prompt_tokens"] for prompt in warm] == [
+        prompt["prompt_tokens"] for prompt in cold
+    ]
+    assert max(prompt["reread_tokens"] for prompt in warm) <= TEMPLATE_TOKENS
+    assert cold[0]["reread_tokens"] == cold[0]["prompt_tokens"]
+
+
+async def test_tells_what_it_cost(hass: HomeAssistant, scripted: AddScripted) -> None:
+    await scripted()
+    assert await warm_up(hass, satellite="assist_satellite.kitchen_voice") == [
+        {
+            "agent": AGENT,
+            "satellite": "assist_satellite.kitchen_voice",
+            "language": "en",
+            "prompt_tokens": 100,
+            "reread_tokens": 10,
+            "seconds": 0.75,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ({}, {*SATELLITES, None}),
+        ({"no_device": False}, SATELLITES),
+        (
+            {"satellite": ["assist_satellite.kitchen_voice"]},
+            {"assist_satellite.kitchen_voice"},
+        ),
+        ({"satellite": list(SATELLITES)}, SATELLITES),
+        (
+            {"satellite": "assist_satellite.kitchen_voice", "no_device": True},
+            {"assist_satellite.kitchen_voice", None},
+        ),
+        ({"satellite": [], "no_device": True}, {None}),
+    ],
+    ids=["all", "satellites", "one", "several", "one and none", "none"],
+)
+async def test_warms_whom_it_is_told(
+    hass: HomeAssistant, scripted: AddScripted, data: dict, expected: set
+) -> None:
+    await scripted()
+    assert {prompt["satellite"] for prompt in await warm_up(hass, **data)} == expected
+
+
+async def test_refuses_a_satellite_that_speaks_to_another(
+    hass: HomeAssistant, scripted: AddScripted
+) -> None:
+    await scripted()
+    with pytest.raises(ServiceValidationError, match=r"assist_satellite\.porch is not"):
+        await warm_up(hass, satellite=["assist_satellite.porch"])
+
+
+async def test_refuses_without_an_engine(
+    hass: HomeAssistant, scripted: AddScripted
+) -> None:
+    await scripted()
+    (entry,) = hass.config_entries.async_entries(DOMAIN)
+    await hass.config_entries.async_unload(entry.entry_id)
+    with pytest.raises(ServiceValidationError, match="No engine of Local LLM"):
+        await warm_up(hass)
+
+
+async def test_action_tells_of_a_failure(
+    hass: HomeAssistant, scripted: AddScripted
+) -> None:
+    await scripted([GenerationError("nan")])
+    with pytest.raises(HomeAssistantError, match="The engine failed"):
+        await warm_up(hass)
+
+
+async def test_runs_after_start_and_hourly_at_five_past(
+    hass: HomeAssistant, scripted: AddScripted, freezer: FrozenDateTimeFactory
+) -> None:
+    freezer.move_to("2026-11-29 14:30:00")
+    hass.set_state(CoreState.starting)
+    engine = await scripted(options={})
+    await _background(hass)
+    assert engine.warmed == []
+    hass.set_state(CoreState.running)
+    hass.bus.async_fire("homeassistant_started")
+    await _background(hass)
+    assert len(engine.warmed) == 4
+    assert {request.purpose for request in engine.warmed} == {Purpose.WARM_UP}
+    freezer.move_to("2026-11-29 15:04:58")
+    async_fire_time_changed(hass)
+    await _background(hass)
+    assert len(engine.warmed) == 4
+    for _ in range(2):
+        freezer.move_to("2026-11-29 15:05:00")
+        async_fire_time_changed(hass)
+        await _background(hass)
+        assert len(engine.warmed) == 8
+    freezer.tick(timedelta(hours=1))
+    async_fire_time_changed(hass)
+    await _background(hass)
+    assert len(engine.warmed) == 12
+
+
+async def test_schedule_can_be_turned_off_and_on(
+    hass: HomeAssistant, scripted: AddScripted, freezer: FrozenDateTimeFactory
+) -> None:
+    engine = await scripted(options={CONF_WARM_UP: False})
+    (entry,) = hass.config_entries.async_entries(DOMAIN)
+    freezer.move_to("2026-11-29 15:05:00")
+    async_fire_time_changed(hass)
+    await _background(hass)
+    assert engine.warmed == []
+    hass.config_entries.async_update_entry(entry, options={CONF_WARM_UP: True})
+    await _background(hass)
+    assert len(engine.warmed) == 4
+    hass.config_entries.async_update_entry(entry, options={CONF_WARM_UP: False})
+    freezer.move_to("2026-11-29 16:05:00")
+    async_fire_time_changed(hass)
+    await _background(hass)
+    assert len(engine.warmed) == 4
+
+
+async def test_a_failure_leaves_the_others_warm(
+    hass: HomeAssistant, scripted: AddScripted, caplog: pytest.LogCaptureFixture
+) -> None:
+    await scripted([GenerationError("nan")])
+    (entry,) = hass.config_entries.async_entries(DOMAIN)
+    hass.config_entries.async_update_entry(entry, options={})
+    await _background(hass)
+    told = [record for record in caplog.records if "Could not warm" in record.message]
+    assert len(told) == 4
+    assert {record.levelno for record in told} == {logging.WARNING}
+    assert "assist_satellite.kitchen_voice" in caplog.text
+
+
+async def test_an_unfinished_run_is_not_begun_again(
+    hass: HomeAssistant, scripted: AddScripted, freezer: FrozenDateTimeFactory
+) -> None:
+    engine = await scripted()
+    (entry,) = hass.config_entries.async_entries(DOMAIN)
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def wait(request: object) -> None:
+        engine.warmed.append(request)
+        begun.set()
+        await go_on.wait()
+        raise GenerationError("stopped")
+
+    with patch.object(engine, "warm_up", wait):
+        hass.config_entries.async_update_entry(entry, options={})
+        await begun.wait()
+        freezer.move_to("2026-11-29 15:05:00")
+        async_fire_time_changed(hass)
+        await hass.async_block_till_done()
+        assert len(engine.warmed) == 1
+        go_on.set()
+        await _background(hass)
+    assert len(engine.warmed) == 4
+
+
+async def test_a_run_ends_with_its_entry(
+    hass: HomeAssistant, scripted: AddScripted
+) -> None:
+    engine = await scripted()
+    (entry,) = hass.config_entries.async_entries(DOMAIN)
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def wait(request: object) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    with patch.object(engine, "warm_up", wait):
+        hass.config_entries.async_update_entry(entry, options={})
+        await begun.wait()
+        await hass.config_entries.async_unload(entry.entry_id)
+    assert ended.is_set()
+    assert engine.closed
+
+
+async def test_a_disabled_agent_stays_cold(
+    hass: HomeAssistant, scripted: AddScripted
+) -> None:
+    await scripted()
+    er.async_get(hass).async_update_entity(
+        AGENT, disabled_by=er.RegistryEntryDisabler.USER
+    )
+    assert await warm_up(hass) == []
+
+
+async def test_answers_during_a_warm_up_are_those_without(
+    hass: HomeAssistant, entry: MockConfigEntry
+) -> None:
+    answers = await asyncio.gather(
+        ask(hass, "Turn on the Office Floor Lamp", "Kitchen Voice"),
+        warm_up(hass),
+        ask(hass, "what time is it", "Bedroom Voice"),
+    )
+    assert speech(answers[0]) == "Turned on the Office Floor Lamp."
+    assert speech(answers[2]) == "It is 14:05."
+    lit = {
+        state.name for state in hass.states.async_all("light") if state.state == "on"
+    }
+    assert lit == {"Office Floor Lamp"}
+
+
+async def _background(hass: HomeAssistant) -> None:
+    await hass.async_block_till_done(wait_background_tasks=True)
