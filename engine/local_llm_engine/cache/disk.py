@@ -33,6 +33,8 @@ ASIDE_SHARE = 1 / 16
 MAX_WARNINGS = 20
 # The order of use outlives a restart this exactly; finer would wear the disk.
 TOUCH_INTERVAL_SECONDS = 3_600
+# Longer names than this would not fit every header.
+MAX_SESSION_LENGTH = 1_000
 CLOSE_SECONDS = 4.0
 
 
@@ -42,6 +44,7 @@ class FoundPiece(NamedTuple):
     file: PieceFile
     token_ids: tuple[int, ...]
     rank: Rank
+    session: str
 
 
 class Draft(NamedTuple):
@@ -55,8 +58,8 @@ class Draft(NamedTuple):
 class DiskTier:
     """Files of pieces in one folder, within a limit that its owner keeps to.
 
-    `booked_bytes` counts what stands and what has been asked for; `found` lists parents before their
-    children. A file that stands is never written into.
+    `booked_bytes` counts what stands and what has been asked for; `sessions` names those on whose
+    behalf an earlier run of the engine wrote. A file that stands is never written into.
     """
 
     def __init__(self, folder: DiskFolder, fingerprint: str, limit_bytes: int) -> None:
@@ -65,8 +68,9 @@ class DiskTier:
         self._folder = folder
         self._fingerprint = fingerprint
         self._num_damaged = 0
-        self.found = tuple(self._scan())
-        self.booked_bytes = sum(found.file.nbytes for found in self.found)
+        self._found = self._scan()
+        self.sessions = frozenset(found.session for found in self._found)
+        self.booked_bytes = sum(found.file.nbytes for found in self._found)
         self._writer = DiskWriter(folder, self.booked_bytes)
 
     @classmethod
@@ -106,12 +110,18 @@ class DiskTier:
         """Whether another file may be asked for now."""
         return self._writer.takes_more
 
+    def take_found(self) -> list[FoundPiece]:
+        """Hand over, once, what was here at the start, parents before their children."""
+        found, self._found = self._found, []
+        return found
+
     def draft(
         self,
         parent: PieceFile | None,
         token_ids: Sequence[int],
-        rank: Rank,
         content: PieceContent,
+        rank: Rank,
+        session: str,
     ) -> Draft:
         """Lay out the file of a piece of tokens `token_ids`, computed from the one in `parent`."""
         end = content.checkpoint.length
@@ -121,6 +131,7 @@ class DiskTier:
             start=end - len(token_ids),
             end=end,
             rank=rank,
+            session=session[:MAX_SESSION_LENGTH],
         )
         tensors = lay_out(token_ids, content)
         nbytes = len(make_header(facts, tensors))
@@ -155,10 +166,12 @@ class DiskTier:
         self.booked_bytes -= file.nbytes
         self._writer.remove(file)
 
-    def put_aside(self, file: PieceFile, reason: DamagedPieceError) -> None:
-        """Let a damaged file go, and keep it for whoever wants to know what happened."""
+    def put_aside(
+        self, file: PieceFile, reason: DamagedPieceError, num_descendants: int
+    ) -> None:
+        """Let a damaged file go, and keep it for whoever wants to know why so many pieces went with it."""
         assert file.name is not None
-        self._warn(self._folder.file(file.name), reason)
+        self._warn(self._folder.file(file.name), reason, num_descendants)
         self.booked_bytes -= file.nbytes
         self._writer.remove(file, aside=True)
 
@@ -211,16 +224,24 @@ class DiskTier:
                     file = PieceFile(
                         parent, stored.nbytes, stored.modified_seconds, stored.name
                     )
-                    found.append(FoundPiece(file, stored.token_ids, stored.facts.rank))
+                    facts = stored.facts
+                    found.append(
+                        FoundPiece(file, stored.token_ids, facts.rank, facts.session)
+                    )
                     waiting.append((stored.name, file, stored.facts.end))
         return found
 
-    def _warn(self, path: Path, reason: DamagedPieceError) -> None:
+    def _warn(
+        self, path: Path, reason: DamagedPieceError, num_descendants: int = 0
+    ) -> None:
         self._num_damaged += 1
         few = self._num_damaged <= MAX_WARNINGS
         _LOGGER.log(
             logging.WARNING if few else logging.DEBUG,
-            "Put %s of the prompt cache aside, because %s; what it held is read again",
+            "Put %s of the prompt cache aside, because %s; what it held is read again%s",
             path,
             reason,
+            f", and {num_descendants} pieces computed from it"
+            if num_descendants
+            else "",
         )

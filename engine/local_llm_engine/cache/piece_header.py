@@ -42,7 +42,7 @@ class PieceFacts:
     """What a file says of its piece beside tokens and tensors.
 
     Tokens start .. end - 1, computed from the piece in the file named `parent` (None: from the first
-    token on) by what `fingerprint` stands for.
+    token on) by what `fingerprint` stands for. It was written on behalf of `session`.
     """
 
     fingerprint: str
@@ -50,6 +50,7 @@ class PieceFacts:
     start: int
     end: int
     rank: Rank
+    session: str
 
 
 class TensorBytes(NamedTuple):
@@ -95,6 +96,7 @@ def make_header(facts: PieceFacts, tensors: Sequence[TensorBytes]) -> bytes:
             "start": str(facts.start),
             "end": str(facts.end),
             "rank": facts.rank.name,
+            "session": facts.session,
         }
     }
     position = 0
@@ -198,6 +200,7 @@ def _facts(metadata: object, fingerprint: str) -> PieceFacts:
             start=_count(metadata["start"]),
             end=_count(metadata["end"]),
             rank=Rank[metadata["rank"]],
+            session=metadata["session"],
         )
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedPieceError("its header lacks a fact of the piece") from error

@@ -116,7 +116,7 @@ class PieceStore:
         lost = [other for other in self.tree.pieces() if piece in other.chain()]
         for other in sorted(lost, key=lambda lost_piece: -lost_piece.end):
             if other is piece and piece.payload.file:
-                self.disk.put_aside(piece.payload.file, reason)
+                self.disk.put_aside(piece.payload.file, reason, len(lost) - 1)
                 piece.payload.file = None
             self._forget(other)
 
@@ -196,7 +196,9 @@ class PieceStore:
             return False
         token_ids = self.tree.tokens(piece)[piece.start :]
         parent = piece.parent.payload.file if piece.parent else None
-        draft = disk.draft(parent, token_ids, piece.payload.rank, content)
+        draft = disk.draft(
+            parent, token_ids, content, piece.payload.rank, reader.session
+        )
         if not self._make_disk_room(disk, draft.file.nbytes, reader.may_evict, chain):
             self._tell(
                 reader,
@@ -222,7 +224,7 @@ class PieceStore:
     def _adopt(self, disk: DiskTier) -> None:
         """Take the pieces found on disk into the tree, the least recently used first in the order of use."""
         pieces: dict[object, KeptPiece] = {}
-        for file, own_token_ids, rank in disk.found:
+        for file, own_token_ids, rank, _ in disk.take_found():
             parent = pieces.get(file.parent)
             before = self.tree.tokens(parent) if parent else ()
             token_ids = (*before, *own_token_ids)

@@ -85,6 +85,11 @@ class PromptCache:
         return self._store.tree.num_leaves
 
     @property
+    def earlier_sessions(self) -> frozenset[str]:
+        """Name the sessions of which an earlier run of the engine left something on disk."""
+        return self._store.disk.sessions if self._store.disk else frozenset()
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """Tell of all that keeps less than could be kept; any thread may ask."""
         return self._store.notices

@@ -35,7 +35,7 @@ class Runner:
         self._model = model
         self._cache = cache
         self._log = log
-        self._sessions = SessionLedger()
+        self._sessions = SessionLedger(cache.earlier_sessions)
         self._context_length = context_length
         self._chunk = chunk
         self._slots: dict[Purpose, Slot] = {}
