@@ -6,7 +6,7 @@ The way of a request:
     async for delta in engine.generate(ChatRequest(...))
         messages -> rendered text, segments, token ids        chat       no torch
         a Sequence waits for its turn, the voice first        runtime    scheduler, loop
-        the deepest checkpoint of the prompt is restored      cache      prompt tree, RAM
+        the deepest checkpoint of the prompt is restored      cache      prompt tree, RAM, disk
         prefill in stretches that end at checkpoints          runtime    runner; models, ops, weights
         decode one token at a time                            runtime    sampler
         token ids -> content, thinking, tool calls            chat

@@ -17,6 +17,18 @@ FINGERPRINT = "0" * 64
 WARM_UP = Reader(Purpose.WARM_UP, "kitchen", question_start=23)
 
 
+def open_cache(
+    folder: Path,
+    *,
+    ram_bytes: int = ENOUGH_BYTES,
+    disk_bytes: int = ENOUGH_BYTES,
+    fingerprint: str = FINGERPRINT,
+) -> PromptCache:
+    """An engine's cache at its start."""
+    disk = DiskTier.open(folder, fingerprint=fingerprint, limit_bytes=disk_bytes)
+    return PromptCache(ram_bytes, disk=disk)
+
+
 @contextmanager
 def started(
     folder: Path,
@@ -26,8 +38,9 @@ def started(
     fingerprint: str = FINGERPRINT,
 ) -> Iterator[PromptCache]:
     """An engine's cache from its start to its close, its books in order at the end."""
-    disk = DiskTier.open(folder, fingerprint=fingerprint, limit_bytes=disk_bytes)
-    cache = PromptCache(ram_bytes, disk=disk)
+    cache = open_cache(
+        folder, ram_bytes=ram_bytes, disk_bytes=disk_bytes, fingerprint=fingerprint
+    )
     try:
         yield cache
         cache.check_integrity()
