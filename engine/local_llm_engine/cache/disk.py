@@ -36,6 +36,8 @@ TOUCH_INTERVAL_SECONDS = 3_600
 # Longer names than this would not fit every header.
 MAX_SESSION_LENGTH = 1_000
 CLOSE_SECONDS = 4.0
+# Stands for the name of a parent's file, which may not be known yet.
+_ANY_NAME = "0" * 64
 
 
 class FoundPiece(NamedTuple):
@@ -58,19 +60,20 @@ class Draft(NamedTuple):
 class DiskTier:
     """Files of pieces in one folder, within a limit that its owner keeps to.
 
+    `limit_bytes` is the limit given, or less where the disk has not so much left at the start.
     `booked_bytes` counts what stands and what has been asked for; `sessions` names those on whose
     behalf an earlier run of the engine wrote. A file that stands is never written into.
     """
 
     def __init__(self, folder: DiskFolder, fingerprint: str, limit_bytes: int) -> None:
         """Use `DiskTier.open`, which says what this may raise."""
-        self.limit_bytes = limit_bytes
         self._folder = folder
         self._fingerprint = fingerprint
         self._num_damaged = 0
         self._found = self._scan()
         self.sessions = frozenset(found.session for found in self._found)
         self.booked_bytes = sum(found.file.nbytes for found in self._found)
+        self.limit_bytes = min(limit_bytes, self.booked_bytes + folder.spare_bytes())
         self._writer = DiskWriter(folder, self.booked_bytes)
 
     @classmethod
@@ -86,7 +89,7 @@ class DiskTier:
         except OSError as error:
             folder.close()
             raise DiskTierError(
-                f"the folder {path} cannot be listed ({error.strerror}); no prompts are kept on disk"
+                f"the folder {path} cannot be read ({error.strerror}); no prompts are kept on disk"
             ) from error
 
     @property
@@ -127,7 +130,7 @@ class DiskTier:
         end = content.checkpoint.length
         facts = PieceFacts(
             fingerprint=self._fingerprint,
-            parent=self._fingerprint if parent else None,
+            parent=_ANY_NAME if parent else None,
             start=end - len(token_ids),
             end=end,
             rank=rank,

@@ -9,6 +9,7 @@ from io import FileIO
 import itertools
 import os
 from pathlib import Path
+import shutil
 from typing import Self
 
 from local_llm_engine.errors import EngineError
@@ -17,6 +18,9 @@ from .piece_header import SUFFIX
 
 ASIDE_SUFFIX = ".aside"
 KEPT_ASIDE = 10
+# Whoever else writes to the disk, say a recorder, must not fail for our sake.
+SPARED_BYTES = 1 << 30
+SPARED_SHARE = 1 / 20
 _PARTIAL_SUFFIX = ".partial"
 
 
@@ -67,6 +71,15 @@ class DiskFolder:
                 f"the folder {path} is not used, because {reason}; no prompts are kept on disk"
             ) from error
         return cls(path, descriptor, aside_bytes)
+
+    def spare_bytes(self) -> int:
+        """Tell how many bytes the disk has left for us.
+
+        Raises:
+            OSError: it cannot be asked.
+        """
+        disk = shutil.disk_usage(self.path)
+        return max(0, disk.free - min(SPARED_BYTES, int(disk.total * SPARED_SHARE)))
 
     def pieces(self) -> list[Path]:
         """List the files of pieces; what a crash left half written is removed.

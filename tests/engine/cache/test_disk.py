@@ -195,6 +195,34 @@ def test_a_smaller_limit_is_kept_to_from_the_start(tmp_path: Path) -> None:
         assert assert_right(cache, (*BEDROOM, 50)).copied_tokens == 20
 
 
+def test_a_disk_with_little_left_is_not_filled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What others need stays free; what is there already counts as ours, and goes round."""
+    limit = bytes_on_disk(tmp_path)
+    monkeypatch.setattr(DiskFolder, "spare_bytes", lambda _: 100)
+    with started(tmp_path) as cache:
+        assert cache.disk_limit_bytes == limit + 100
+        office = (*HOUSE, 103, 1, 2)
+        warm_up(cache, office, 5, 20)
+        assert cache.disk_bytes <= limit + 100
+    with started(tmp_path) as cache:
+        assert assert_right(cache, (*office, 50)).tier == "disk"
+
+
+def test_a_full_disk_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is written, nothing fails."""
+    monkeypatch.setattr(DiskFolder, "spare_bytes", lambda _: 0)
+    with started(tmp_path) as cache:
+        for prompt in (KITCHEN, BEDROOM):
+            warm_up(cache, prompt, 5, 20)
+        assert cache.disk_bytes == 0
+        [notice] = cache.notices
+        assert "no room" in notice
+
+
 def test_background_work_pushes_no_voice_off_the_disk(tmp_path: Path) -> None:
     """Nor does what is used now and then push out what is pinned, if a warm-up reads it."""
     limit = bytes_on_disk(tmp_path / "measured")
