@@ -15,9 +15,15 @@ from .model import Model
 
 # Enough of each tensor to tell trained weights apart, and a few megabytes in all.
 _SAMPLE_BYTES = 4096
-# The rooms of code between a token and its state.
+# The code between a token and its state, and what decides where a run stops.
 _ENGINE = Path(__file__).parent.parent
-_ROOMS = ("models", "ops", "weights")
+_CODE = (
+    "models/**/*.py",
+    "ops/**/*.py",
+    "weights/**/*.py",
+    "cache/state.py",
+    "cache/placement.py",
+)
 
 
 def fingerprint(folder: Path, model: Model, config: EngineConfig) -> str:
@@ -66,8 +72,7 @@ def _weights(file: Path, infos: Iterable[TensorInfo]) -> str:
 def _code() -> str:
     """Digest the code that computes: a release that rounds otherwise does not go on from older numbers."""
     digest = hashlib.sha256()
-    files = (file for room in _ROOMS for file in (_ENGINE / room).rglob("*.py"))
-    for file in sorted(files):
+    for file in sorted(file for part in _CODE for file in _ENGINE.glob(part)):
         digest.update(file.read_bytes())
     return digest.hexdigest()
 
