@@ -1,0 +1,73 @@
+"""Benches in processes of their own, as small as they come."""
+
+import json
+import os
+from pathlib import Path
+import subprocess
+import sys
+from typing import Any
+
+from tests.benches import fake_llama_server
+
+ROOT = Path(__file__).resolve().parents[2]
+PATH = os.pathsep.join((str(ROOT / "scripts"), str(ROOT / "engine")))
+
+
+def run_bench(folder: Path, *arguments: str) -> dict[str, Any]:
+    """Run a bench and return what it wrote; that a limit of time holds is no matter of a test."""
+    file = folder / "bench.json"
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "benches", *arguments, "--json", str(file)],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": PATH, "TMPDIR": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert file.exists(), done.stdout + done.stderr
+    result: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    assert done.returncode == (0 if result["ok"] else 1)
+    return result
+
+
+def test_reread(tmp_path: Path) -> None:
+    program, model = tmp_path / "llama-server", tmp_path / "model.gguf"
+    program.write_text(
+        f'#!/bin/sh\nexec {sys.executable} {fake_llama_server.__file__} "$@"\n'
+    )
+    program.chmod(0o755)
+    model.touch()
+    result = run_bench(
+        tmp_path,
+        *("reread", "--quick", "--chart", str(tmp_path / "chart")),
+        *("--peer", str(program), "--peer-model", str(model)),
+    )
+    rows = result["rows"]
+    assert [row for row in rows if not row["ok"]] == []
+    assert all(
+        row["prompt_tokens"] == row["reused_tokens"] + row["reread_tokens"]
+        for row in rows
+    )
+    restarted = [row for row in rows if row["scenario"].startswith("restarted")]
+    assert [row["resumed_from"] for row in restarted] == ["disk", "disk"]
+    talk = [row for row in rows if row["scenario"] == "conversation"]
+    assert [row["question_tokens"] for row in talk[::2]] == [
+        row["question_tokens"] for row in talk[1::2]
+    ]
+    assert len(talk) == 16
+    both = [row for row in rows if row["peer_seconds"] is not None]
+    assert len(both) == len(rows) - 8
+    assert sum(row["peer_reread_tokens"] for row in both) > sum(
+        row["reread_tokens"] for row in both
+    )
+    assert {file.name for file in (tmp_path / "chart").iterdir()} == {
+        "reread.png",
+        "reread.svg",
+    }
+
+
+def test_cache(tmp_path: Path) -> None:
+    figures = run_bench(tmp_path, "cache")["figures"]
+    assert len(figures) == 3
+    assert figures[0]["ok"]
