@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 import json
-import re
 from typing import Any
 
 from homeassistant.components import conversation
@@ -11,10 +10,6 @@ from homeassistant.helpers import llm
 from local_llm_engine.types import Message, TextPart, ToolCall
 
 from .const import DOMAIN
-
-# Home Assistant's own tool for the time, and any that takes its place by this name.
-_TIME_TOOL = "GetDateTime"
-_TIME_WITH_SECONDS = re.compile(r"(\d\d:\d\d):\d\d")
 
 
 def as_messages(
@@ -75,38 +70,29 @@ def _as_message(content: conversation.Content) -> Message:
     assert isinstance(content, conversation.ToolResultContent)
     return Message(
         role="tool",
-        content=_result_text(content.tool_name, content.result),
+        content=_result_text(content.result),
         tool_call_id=content.tool_call_id,
     )
 
 
-def _result_text(tool_name: str, result: llm.ToolResult) -> str:
-    """Return a tool's result as JSON; one that failed says so in its own data.
-
-    What nobody would speak is left out: all that follows a question is read cold, and a small model
-    trips over it.
-    """
+def _result_text(result: llm.ToolResult) -> str:
+    """Return a tool's result as JSON; one that failed says so in its own data."""
     data: Mapping[str, Any] = result.data
     if isinstance(data, llm.IntentResponseDict):
         data = _intent_result(data)
-    elif tool_name.endswith(_TIME_TOOL):
-        data = _without_seconds(data)
     elif result.error and "error" not in data:
         data = {"error": True, **data}
     return json.dumps(data, ensure_ascii=False, default=str)
 
 
 def _intent_result(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Shorten an intent's response to the names of what was changed, without types and ids."""
+    """Shorten an intent's response to the names of what was changed, without types and ids.
+
+    The original is several times as long, and all that follows a question is read cold.
+    """
     targets = {
         key: [target["name"] for target in value]
         for key, value in data["data"].items()
         if key in ("success", "failed")
     }
     return {**data, "data": {**data["data"], **targets}}
-
-
-def _without_seconds(data: Mapping[str, Any]) -> dict[str, Any]:
-    time = data.get("time")
-    found = _TIME_WITH_SECONDS.fullmatch(time) if isinstance(time, str) else None
-    return {**data, "time": found[1]} if found else dict(data)

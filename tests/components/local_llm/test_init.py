@@ -1,5 +1,6 @@
 """Loading and letting go of an entry."""
 
+import asyncio
 from pathlib import Path
 import shutil
 import sys
@@ -172,8 +173,6 @@ async def test_importing_the_integration_does_not_import_torch(
         "import sys, custom_components.local_llm.conversation, custom_components.local_llm.config_flow, "
         "custom_components.local_llm.llm, custom_components.local_llm.diagnostics; print('torch' in sys.modules)"
     )
-    import asyncio  # noqa: PLC0415
-
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE
     )

@@ -7,6 +7,7 @@ from freezegun.api import FrozenDateTimeFactory
 import pytest
 
 from custom_components.local_llm.const import DOMAIN
+from custom_components.local_llm.llm import async_get_tools
 from homeassistant.components.homeassistant import exposed_entities
 from homeassistant.components.weather import WeatherEntityFeature
 from homeassistant.core import Context, HomeAssistant, ServiceCall, SupportsResponse
@@ -68,21 +69,21 @@ async def test_tells_forecast_weather_and_time_in_this_order(
             "forecast",
             [
                 {
-                    "day": "Sunday",
+                    "day": "Monday",
                     "condition": "rainy",
                     "high": "15 °C",
                     "low": "9 °C",
                     "rain": "80 %",
                 },
                 {
-                    "day": "Monday",
+                    "day": "Tuesday",
                     "condition": "sunny",
                     "high": "17 °C",
                     "low": "8 °C",
                     "rain": "0 %",
                 },
                 {
-                    "day": "Tuesday",
+                    "day": "Wednesday",
                     "condition": "sunny",
                     "high": "21 °C",
                     "low": "8 °C",
@@ -155,27 +156,27 @@ async def test_half_days_are_told_apart(hass: HomeAssistant) -> None:
     asked = await forecasts(
         hass,
         {
-            "datetime": "2026-11-29T06:00:00+00:00",
+            "datetime": "2026-11-30T06:00:00+00:00",
             "condition": "sunny",
             "is_daytime": True,
         },
         {
-            "datetime": "2026-11-29T18:00:00+00:00",
+            "datetime": "2026-11-30T18:00:00+00:00",
             "condition": None,
             "is_daytime": False,
         },
     )
     result = await weather(hass, forecast="daily")
     assert result.data["forecast"] == [
-        {"day": "Sunday", "condition": "sunny"},
-        {"day": "Sunday night"},
+        {"day": "Monday", "condition": "sunny"},
+        {"day": "Monday night"},
     ]
     assert asked[0].data["type"] == "twice_daily"
 
 
 @pytest.mark.parametrize(
     "entries",
-    [[], [{"datetime": "2026-11-28T12:00:00+00:00", "condition": "sunny"}]],
+    [[], [{"datetime": "2026-11-29T12:00:00+00:00", "condition": "sunny"}]],
     ids=["failed", "over"],
 )
 async def test_a_forecast_that_tells_nothing_is_not_available(
@@ -193,15 +194,15 @@ async def test_days_are_those_of_the_house(
     set_state(hass, supported_features=WeatherEntityFeature.FORECAST_DAILY)
     await forecasts(
         hass,
-        {"datetime": "2026-11-28T15:00:00+00:00", "condition": "sunny"},
-        {"datetime": "2026-11-29T15:00:00+00:00", "condition": "rainy"},
+        {"datetime": "2026-11-29T15:00:00+00:00", "condition": "sunny"},
+        {"datetime": "2026-11-30T15:00:00+00:00", "condition": "rainy"},
     )
     result = await weather(hass)
-    assert [entry["day"] for entry in result.data["forecast"]] == ["Sunday", "Monday"]
+    assert [entry["day"] for entry in result.data["forecast"]] == ["Monday", "Tuesday"]
     assert result.data["time"] == "23:05"
     freezer.tick(timedelta(hours=1))
     result = await weather(hass)
-    assert [entry["day"] for entry in result.data["forecast"]] == ["Monday"]
+    assert [entry["day"] for entry in result.data["forecast"]] == ["Tuesday"]
 
 
 @pytest.mark.parametrize("state", ["unavailable", "unknown"])
@@ -283,8 +284,6 @@ async def test_is_offered_where_a_weather_is_exposed(hass: HomeAssistant) -> Non
 
 
 async def test_belongs_to_assist_alone(hass: HomeAssistant) -> None:
-    from custom_components.local_llm.llm import async_get_tools  # noqa: PLC0415
-
     context = (await api(hass)).llm_context
     assert async_get_tools(hass, context, "other") is None
 

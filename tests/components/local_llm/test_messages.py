@@ -19,11 +19,11 @@ from local_llm_engine.types import TextPart, ToolCall
 SYSTEM = (TextPart(text="Rules", segment="instructions"),)
 
 
-def tool_result(data: dict, *, error: bool = False, tool_name: str = "t") -> str:
+def tool_result(data: dict, *, error: bool = False) -> str:
     content = ToolResultContent(
         agent_id="a",
         tool_call_id="1",
-        tool_name=tool_name,
+        tool_name="t",
         result=llm.ToolResult(data=data, error=error),
     )
     message = as_messages(SYSTEM, [content], 0)[-1]
@@ -84,23 +84,6 @@ def test_an_intents_result_names_what_was_changed() -> None:
     assert tool_result(llm.IntentResponseDict(response)) == (
         '{"speech": {}, "response_type": "action_done", "data": {"success": ["Lamp"], "failed": ["Vase"]}}'
     )
-
-
-@pytest.mark.parametrize(
-    ("given", "shown"),
-    [
-        (
-            {"date": "2026-11-30", "time": "00:15:16"},
-            '{"date": "2026-11-30", "time": "00:15"}',
-        ),
-        ({"time": "soon"}, '{"time": "soon"}'),
-        ({"time": 5}, '{"time": 5}'),
-        ({}, "{}"),
-    ],
-    ids=["seconds", "words", "number", "none"],
-)
-def test_the_time_is_shown_without_seconds(given: dict, shown: str) -> None:
-    assert tool_result(given, tool_name="llm__GetDateTime") == shown
 
 
 def test_an_intents_error_keeps_its_code() -> None:

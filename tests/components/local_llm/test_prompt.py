@@ -43,7 +43,7 @@ from .house import (
 from .scripted import says
 
 SATELLITES = ("Kitchen Voice", "Bedroom Voice", "Office Voice")
-DATE = "Today is Sunday, 29 November 2026."
+DATE = "Today is Monday, 30 November 2026."
 
 
 def context(device: str | None = None, language: str = "en") -> llm.LLMContext:
@@ -171,10 +171,10 @@ async def test_nothing_tells_the_time_of_day(
 async def test_midnight_changes_the_date_alone(
     hass: HomeAssistant, house: None, freezer: FrozenDateTimeFactory
 ) -> None:
-    sunday = segments(await request_of(hass, "Kitchen Voice"))
+    today = segments(await request_of(hass, "Kitchen Voice"))
     freezer.tick(timedelta(hours=10))
-    monday = segments(await request_of(hass, "Kitchen Voice"))
-    assert monday == {**sunday, "date": "Today is Monday, 30 November 2026.\n"}
+    tomorrow = segments(await request_of(hass, "Kitchen Voice"))
+    assert tomorrow == {**today, "date": "Today is Tuesday, 1 December 2026.\n"}
 
 
 async def test_states_are_not_in_the_prompt(hass: HomeAssistant, house: None) -> None:

@@ -142,7 +142,7 @@ async def test_action_tells_of_a_failure(
 async def test_runs_after_start_and_hourly_at_five_past(
     hass: HomeAssistant, scripted: AddScripted, freezer: FrozenDateTimeFactory
 ) -> None:
-    freezer.move_to("2026-11-29 14:30:00")
+    freezer.move_to("2026-11-30 14:30:00")
     hass.set_state(CoreState.starting)
     engine = await scripted(options={})
     await _background(hass)
@@ -152,12 +152,12 @@ async def test_runs_after_start_and_hourly_at_five_past(
     await _background(hass)
     assert len(engine.warmed) == 4
     assert {request.purpose for request in engine.warmed} == {Purpose.WARM_UP}
-    freezer.move_to("2026-11-29 15:04:58")
+    freezer.move_to("2026-11-30 15:04:58")
     async_fire_time_changed(hass)
     await _background(hass)
     assert len(engine.warmed) == 4
     for _ in range(2):
-        freezer.move_to("2026-11-29 15:05:00")
+        freezer.move_to("2026-11-30 15:05:00")
         async_fire_time_changed(hass)
         await _background(hass)
         assert len(engine.warmed) == 8
@@ -172,7 +172,7 @@ async def test_schedule_can_be_turned_off_and_on(
 ) -> None:
     engine = await scripted(options={CONF_WARM_UP: False})
     (entry,) = hass.config_entries.async_entries(DOMAIN)
-    freezer.move_to("2026-11-29 15:05:00")
+    freezer.move_to("2026-11-30 15:05:00")
     async_fire_time_changed(hass)
     await _background(hass)
     assert engine.warmed == []
@@ -180,7 +180,7 @@ async def test_schedule_can_be_turned_off_and_on(
     await _background(hass)
     assert len(engine.warmed) == 4
     hass.config_entries.async_update_entry(entry, options={CONF_WARM_UP: False})
-    freezer.move_to("2026-11-29 16:05:00")
+    freezer.move_to("2026-11-30 16:05:00")
     async_fire_time_changed(hass)
     await _background(hass)
     assert len(engine.warmed) == 4
@@ -215,7 +215,7 @@ async def test_an_unfinished_run_is_not_begun_again(
     with patch.object(engine, "warm_up", wait):
         hass.config_entries.async_update_entry(entry, options={})
         await begun.wait()
-        freezer.move_to("2026-11-29 15:05:00")
+        freezer.move_to("2026-11-30 15:05:00")
         async_fire_time_changed(hass)
         await hass.async_block_till_done()
         assert len(engine.warmed) == 1

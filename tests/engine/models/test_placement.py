@@ -1,5 +1,7 @@
 """Device and dtype: what is asked for is taken, "auto" follows the machine."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
@@ -91,5 +93,13 @@ def test_threads(asked: int | None, num_parameters: int, expected: int) -> None:
     assert choose_num_threads(asked, num_parameters) == expected
 
 
-def test_threads_of_a_large_model_are_torchs_choice() -> None:
-    assert choose_num_threads(None, BIG) == torch.get_num_threads()
+def test_a_small_model_leaves_a_later_large_one_its_threads() -> None:
+    def load_small_then_large() -> tuple[int, int]:
+        before = choose_num_threads(None, BIG)
+        torch.set_num_threads(choose_num_threads(None, NANO))
+        return before, choose_num_threads(None, BIG)
+
+    with ThreadPoolExecutor(1) as thread:
+        before, after = thread.submit(load_small_then_large).result()
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(choose_num_threads, None, BIG).result() == after == before
