@@ -88,26 +88,26 @@ async def _asker(
     async with connected(home.url, USER, PASSWORD) as client:
         # Home Assistant itself is content with the built-in model: ours takes its place.
         household = await move_in(client, model=None, scheduled=False)
-        try:
-            await engine.start()
-            if peer:
-                await peer.start()
-            house = House(home.hass, client, household, engine)
-            await house.open(_FEW_SATELLITES if options.quick else _SATELLITES)
-            yield Asker(
-                house=house,
-                engine=engine,
-                peer=peer,
-                chat=await asyncio.to_thread(ChatFormat.load, folder),
-                report=Report(
-                    model=engine.status().model.name,
-                    peer=options.peer_model.name if peer else None,
-                ),
-            )
-        finally:
-            await engine.stop()
-            if peer:
-                await peer.stop()
+    try:
+        await engine.start()
+        if peer:
+            await peer.start()
+        house = House(home, household, engine)
+        await house.open(_FEW_SATELLITES if options.quick else _SATELLITES)
+        yield Asker(
+            house=house,
+            engine=engine,
+            peer=peer,
+            chat=await asyncio.to_thread(ChatFormat.load, folder),
+            report=Report(
+                model=engine.status().model.name,
+                peer=options.peer_model.name if peer else None,
+            ),
+        )
+    finally:
+        await engine.stop()
+        if peer:
+            await peer.stop()
 
 
 def _peer(options: argparse.Namespace, own: Path) -> Peer | None:

@@ -15,6 +15,8 @@ _NAME = "reread"
 _OURS, _PEER, _PROMPT = "#1f77b4", "#d62728", "#e5e5e5"
 _WIDTH_INCHES, _ROW_INCHES, _MARGIN_INCHES = 9, 0.3, 1.5
 _BAR = 0.38
+# So much to the right of the longest bar is left for its number.
+_ROOM = 1.6
 
 
 def draw(report: Report, folder: Path) -> None:
@@ -40,15 +42,15 @@ def _fill(axes: Axes, report: Report, rows: list[Row]) -> None:
     ours = [row.reread_tokens for row in rows]
     told = f"re-read by Local LLM ({report.model})"
     _numbered_bars(axes, -shift, ours, _OURS, told)
+    theirs = [row.peer_reread_tokens or 0 for row in rows]
     if report.peer:
-        theirs = [row.peer_reread_tokens or 0 for row in rows]
         told = f"re-read by llama-server ({report.peer})"
         _numbered_bars(axes, shift, theirs, _PEER, told)
     axes.set_yticks(range(len(rows)), [_label(row) for row in rows])
     axes.invert_yaxis()
     axes.margins(y=0.01)
     axes.set_xscale("log")
-    axes.set_xlim(left=1)
+    axes.set_xlim(1, _ROOM * max(*prompts, *ours, *theirs))
     axes.set_xlabel("tokens")
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, frameon=False)
 

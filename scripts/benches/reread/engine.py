@@ -109,18 +109,18 @@ class RestartableEngine:
         seconds: float | None = None
         async with aclosing(self._running.generate(request)) as deltas:
             async for delta in deltas:
-                if seconds is None:
-                    seconds = time.perf_counter() - start
-                    is_held_back = not isinstance(delta, ContentDelta)
+                passed = time.perf_counter() - start
+                if seconds is None and isinstance(delta, ContentDelta):
+                    seconds = passed
                 if isinstance(delta, FinishDelta):
-                    # What is no content is given out when the last token of it was written.
-                    late = delta.usage.decode_seconds if is_held_back else 0
+                    # What is no content is given out long after its first token.
+                    until_first_token = passed - delta.usage.decode_seconds
                     self.calls.append(
                         Call(
                             request=request,
                             usage=delta.usage,
                             record=self.status().records[-1],
-                            seconds=seconds - late,
+                            seconds=until_first_token if seconds is None else seconds,
                         )
                     )
                 yield delta

@@ -7,14 +7,16 @@ agent of Home Assistant would send. Wants a running Home Assistant, as the integ
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from typing import Any
 
-from demo_house.client import Client
+from demo_house.client import connected
+from demo_house.core import PASSWORD, USER, Home
 from demo_house.household import Household
 
 from homeassistant.components import conversation
 from homeassistant.components.intent import async_register_timer_handler
 from homeassistant.const import Platform
-from homeassistant.core import Context, HomeAssistant
+from homeassistant.core import Context
 from homeassistant.helpers import area_registry as ar, device_registry as dr, llm
 from homeassistant.setup import async_setup_component
 from local_llm_engine.types import ChatRequest, Message, Purpose
@@ -84,14 +86,13 @@ class House:
 
     def __init__(
         self,
-        hass: HomeAssistant,
-        client: Client,
+        home: Home,
         household: Household,
         engine: RestartableEngine,
     ) -> None:
-        """Use `open`, which lets the engine in."""
-        self._hass = hass
-        self._client = client
+        """Call `open` then, which lets the engine in."""
+        self._hass = hass = home.hass
+        self._url = home.url
         self._agent = household.agent
         self._devices = dict(household.satellites)
         entry = hass.config_entries.async_get_known_entry(household.entry_id)
@@ -153,7 +154,7 @@ class House:
         self, satellite: str, text: str, conversation_id: str | None
     ) -> tuple[str, str]:
         """Ask through Home Assistant; returns the spoken answer and the conversation's id."""
-        result = await self._client.command(
+        result = await self._command(
             "conversation/process",
             text=text,
             language=_LANGUAGE,
@@ -166,30 +167,35 @@ class House:
 
     async def set_time_zone(self, time_zone: str) -> None:
         """Move the house to where another day may be."""
-        await self._client.command("config/core/update", time_zone=time_zone)
+        await self._command("config/core/update", time_zone=time_zone)
 
     async def rename(self, entity_id: str, name: str) -> None:
         """Give an entity another name."""
-        await self._client.command(
+        await self._command(
             "config/entity_registry/update", entity_id=entity_id, name=name
         )
 
     async def add_switch(self, name: str, room: str) -> None:
         """Add a helper that switches, put it into a room and expose it."""
         await async_setup_component(self._hass, "input_boolean", {})
-        helper = await self._client.command("input_boolean/create", name=name)
+        helper = await self._command("input_boolean/create", name=name)
         entity_id = f"input_boolean.{helper['id']}"
         area = ar.async_get(self._hass).async_get_area_by_name(room)
         assert area is not None
-        await self._client.command(
+        await self._command(
             "config/entity_registry/update", entity_id=entity_id, area_id=area.id
         )
-        await self._client.command(
+        await self._command(
             "homeassistant/expose_entity",
             assistants=["conversation"],
             entity_ids=[entity_id],
             should_expose=True,
         )
+
+    async def _command(self, command: str, **fields: Any) -> Any:
+        """Send one command as a program that has just come: Home Assistant drops those that are silent for long."""
+        async with connected(self._url, USER, PASSWORD) as client:
+            return await client.command(command, **fields)
 
     def _put_up(self, name: str, room: str) -> None:
         """Add a satellite that keeps timers."""

@@ -1,7 +1,7 @@
 """What a run found, as values, as JSON and as tables for a person."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from typing import Any, Self
 
@@ -194,8 +194,10 @@ def folded(rows: Sequence[Row]) -> Iterator[Row]:
     for group, members in groupby(rows, lambda row: row.group):
         if group is None:
             yield from members
-        else:
-            yield max(members, key=lambda row: row.surplus_tokens)
+            continue
+        listed = list(members)
+        worst = max(listed, key=lambda row: row.surplus_tokens)
+        yield replace(worst, scenario=f"{group}, worst of {len(listed)}")
 
 
 def _seconds(seconds: float) -> str:
