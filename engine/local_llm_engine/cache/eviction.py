@@ -14,11 +14,14 @@ class CachedPiece:
     """What is kept of one piece, its tensors in RAM, its file, or both, and what it is worth.
 
     Where `content` is None the file stands. A piece has a file only if the one it was computed from
-    has one. `num_resumes` counts how often a slot has gone on from it.
+    has one. `num_resumes` counts how often a slot has gone on from it. `cuts` are the token counts
+    at which the run that made it stopped: two runs over the same tokens have the same numbers only if
+    they were cut alike; None where that is not known any more.
     """
 
     content: PieceContent | None
     rank: Rank
+    cuts: tuple[int, ...] | None = None
     file: PieceFile | None = None
     num_pins: int = 0
     num_resumes: int = 0

@@ -43,6 +43,7 @@ class PieceStore:
         parent: KeptPiece | None,
         content: PieceContent,
         reader: Reader,
+        cuts: tuple[int, ...],
     ) -> KeptPiece | None:
         """Keep in RAM what was read after `parent` up to the last of `token_ids`; None, said once, without room."""
         if not self._make_room(content.nbytes, reader.may_evict):
@@ -52,7 +53,7 @@ class PieceStore:
                 " parts of some are read again each time",
             )
             return None
-        payload = CachedPiece(content, reader.rank(len(token_ids)))
+        payload = CachedPiece(content, reader.rank(len(token_ids)), cuts)
         return self.tree.add(token_ids, parent, payload, content.nbytes)
 
     def use(self, piece: KeptPiece, reader: Reader) -> None:
@@ -233,7 +234,7 @@ class PieceStore:
                 # Two runs over the same tokens; a crash came before the older one was removed.
                 disk.drop(file)
                 continue
-            payload = CachedPiece(None, rank, file)
+            payload = CachedPiece(None, rank, file=file)
             pieces[file] = self.tree.add(token_ids, parent, payload, 0)
         for piece in sorted(pieces.values(), key=_used_seconds):
             self.tree.touch(piece)

@@ -21,7 +21,8 @@ class Slot:
     """The device-resident state of one live sequence, and which cached pieces its KV repeats.
 
     `piece` is the deepest one that the slot's sequence has passed, None before the first. A slot
-    strays when that piece is lost: its numbers are good, but continue nothing that is kept.
+    strays when that piece is lost: its numbers are good, but continue nothing that is kept. `cuts`
+    are the token counts at which reading stopped since that piece; who moves the state notes them.
     """
 
     def __init__(self, state: SequenceState) -> None:
@@ -29,6 +30,7 @@ class Slot:
         self.state = state
         self.piece: KeptPiece | None = None
         self.strays = False
+        self.cuts: list[int] = []
 
 
 class Restored(NamedTuple):
@@ -144,8 +146,9 @@ class PromptCache:
     def store(self, token_ids: Sequence[int], slot: Slot, reader: Reader) -> None:
         """Keep what the slot has read since its last piece; `token_ids` are all that its state holds.
 
-        Where another run left a piece at this very token, that one stays and this run's numbers go
-        into its next piece: a chain is one run's history. The same where the budget has no room.
+        Where another run, cut in other places, left a piece at this very token, that one stays and
+        this run's numbers go into its next piece: a chain is one run's history. The same where the
+        budget has no room.
         """
         start = slot.piece.end if slot.piece else 0
         if start == len(token_ids) or slot.strays:
@@ -156,8 +159,9 @@ class PromptCache:
                 slot.state.read_kv(start, len(token_ids)),
                 slot.state.checkpoint(half=self._half_checkpoints),
             )
-            piece = self._store.add(token_ids, slot.piece, content, reader)
-        elif piece.parent is slot.piece:
+            cuts = tuple(slot.cuts)
+            piece = self._store.add(token_ids, slot.piece, content, reader, cuts)
+        elif piece.parent is slot.piece and piece.payload.cuts == tuple(slot.cuts):
             self._store.use(piece, reader)
         else:
             return
@@ -206,6 +210,7 @@ class PromptCache:
             slot.piece.num_holders -= 1
         slot.piece = piece
         slot.strays = False
+        slot.cuts.clear()
         if piece:
             piece.num_holders += 1
             self._slots.add(slot)

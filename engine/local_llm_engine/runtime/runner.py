@@ -146,10 +146,12 @@ class Runner:
         sequence.emit(FinishEvent(reason, self._end(sequence, finish)))
 
     def _forward(self, token_ids: tuple[int, ...], slot: Slot) -> Tensor:
-        return self._model.forward(
+        hidden = self._model.forward(
             torch.tensor(token_ids, dtype=torch.int64, device=self._model.device),
             slot.state,
         )
+        slot.cuts.append(slot.state.length)
+        return hidden
 
     def _store(self, sequence: Sequence) -> None:
         """Keep all that the slot has read, and a checkpoint at its end."""
