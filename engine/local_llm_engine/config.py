@@ -24,7 +24,9 @@ class EngineConfig:
     writes nothing. The folder is the engine's own: it removes files there. `half_checkpoints` keeps
     recurrent states in float16: half the bytes, and answers that are no longer exactly the same.
     `prefill_chunk_tokens` is the longest stretch read in one step: a spoken question waits for at
-    most one. `num_threads` None takes one for a small model, else torch's own choice.
+    most one. `num_threads` None takes one for a small model, else torch's own choice. `record_file` gets
+    every call record appended as a line of JSON, for `python -m local_llm_engine report`; its folder must
+    be there, and nothing limits its size. None writes none.
 
     Raises:
         ConfigError: a field is out of its range; the message names field, value and range.
@@ -40,6 +42,7 @@ class EngineConfig:
     half_checkpoints: bool = False
     prefill_chunk_tokens: int = 256
     num_threads: int | None = None
+    record_file: Path | None = None
 
     def __post_init__(self) -> None:
         """Check every field against its range."""
@@ -57,6 +60,8 @@ class EngineConfig:
         _require_at_least("prefill_chunk_tokens", self.prefill_chunk_tokens, 1)
         if self.num_threads is not None:
             _require_at_least("num_threads", self.num_threads, 1)
+        if self.record_file is not None:
+            _require_type("record_file", self.record_file, Path)
 
 
 def _require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

@@ -79,7 +79,7 @@ class Engine:
         )
         self._cache: PromptCache
         self._notices: tuple[str, ...] = ()
-        self._log = CallLog()
+        self._log = CallLog(config.record_file)
         self._device = config.device
         self._dtype = ""
         self._loop = EngineLoop(lambda: self._load_runner(model_path, config))
@@ -165,7 +165,7 @@ class Engine:
             active_requests=self._loop.scheduler.num_running,
             queued_requests=self._loop.scheduler.num_waiting,
             records=self._log.latest(),
-            notices=(*self._notices, *self._cache.notices),
+            notices=(*self._notices, *self._cache.notices, *self._log.notices),
         )
 
     def close(self) -> None:
