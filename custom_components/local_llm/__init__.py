@@ -8,7 +8,12 @@ from homeassistant.helpers.typing import ConfigType
 
 from .const import DOMAIN
 from .failures import EngineUnavailableError
-from .runtime import LocalLlmConfigEntry, LocalLlmRuntimeData, async_load_engine
+from .runtime import (
+    LocalLlmConfigEntry,
+    LocalLlmRuntimeData,
+    async_load_engine,
+    async_remove_cache,
+)
 from .services import async_setup_services
 from .warm_up import WarmUp
 
@@ -25,7 +30,7 @@ async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
 async def async_setup_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> bool:
     """Load the entry's engine and set up its agents."""
     try:
-        engine = await async_load_engine(hass, entry.data)
+        engine = await async_load_engine(hass, entry)
     except EngineUnavailableError as err:
         raise ConfigEntryError(
             translation_domain=DOMAIN,
@@ -55,6 +60,11 @@ async def async_setup_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> 
 async def async_unload_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> bool:
     """Take the agents away; the engine is closed after them."""
     return await hass.config_entries.async_unload_platforms(entry, PLATFORMS)
+
+
+async def async_remove_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> None:
+    """Leave nothing behind: what the engine kept on disk goes with the entry."""
+    await async_remove_cache(hass, entry)
 
 
 async def _async_entry_updated(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> None:

@@ -29,10 +29,12 @@ from homeassistant.helpers.selector import (
 from .const import (
     BUILTIN_MODEL,
     CONF_CONTEXT_LENGTH,
+    CONF_DISK_CACHE_GIB,
     CONF_PROMPT_CACHE_GIB,
     CONF_WARM_UP,
     DEFAULT_AGENT_NAME,
     DEFAULT_CONTEXT_LENGTH,
+    DEFAULT_DISK_CACHE_GIB,
     DEFAULT_PROMPT_CACHE_GIB,
     DEVICES,
     DOMAIN,
@@ -52,6 +54,16 @@ _MODEL_MENU = ["builtin", "folder"]
 _FOLDER_SCHEMA = probatio.Schema({probatio.Required(CONF_MODEL): TextSelector()})
 _OPTIONS_SCHEMA = probatio.Schema(
     {probatio.Required(CONF_WARM_UP, default=True): BooleanSelector()}
+)
+
+_GIB_SELECTOR = NumberSelector(
+    NumberSelectorConfig(
+        min=0,
+        max=1024,
+        step=0.25,
+        unit_of_measurement="GiB",
+        mode=NumberSelectorMode.BOX,
+    )
 )
 
 # Less leaves no room for the text of even a small house.
@@ -233,15 +245,10 @@ def _engine_schema(context_limit: int) -> probatio.Schema:
             ),
             probatio.Required(
                 CONF_PROMPT_CACHE_GIB, default=DEFAULT_PROMPT_CACHE_GIB
-            ): NumberSelector(
-                NumberSelectorConfig(
-                    min=0,
-                    max=1024,
-                    step=0.25,
-                    unit_of_measurement="GiB",
-                    mode=NumberSelectorMode.BOX,
-                )
-            ),
+            ): _GIB_SELECTOR,
+            probatio.Required(
+                CONF_DISK_CACHE_GIB, default=DEFAULT_DISK_CACHE_GIB
+            ): _GIB_SELECTOR,
             probatio.Required(
                 CONF_CONTEXT_LENGTH, default=min(DEFAULT_CONTEXT_LENGTH, context_limit)
             ): NumberSelector(

@@ -9,6 +9,7 @@ BUILTIN_MODEL: Final = "builtin"
 
 # The config entry: one engine
 CONF_CONTEXT_LENGTH: Final = "context_length"
+CONF_DISK_CACHE_GIB: Final = "disk_cache_gib"
 CONF_PROMPT_CACHE_GIB: Final = "prompt_cache_gib"
 CONF_WARM_UP: Final = "warm_up"
 
@@ -23,6 +24,7 @@ CONF_TOP_P: Final = "top_p"
 DEVICES: Final = ("cpu", "cuda")
 DEFAULT_AGENT_NAME: Final = "Local LLM"
 DEFAULT_CONTEXT_LENGTH: Final = 16_384
+DEFAULT_DISK_CACHE_GIB: Final = 4.0
 DEFAULT_PROMPT_CACHE_GIB: Final = 8.0
 DEFAULT_HISTORY_TURNS: Final = 10
 DEFAULT_MAX_TOKENS: Final = 512

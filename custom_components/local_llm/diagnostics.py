@@ -30,7 +30,13 @@ async def async_get_config_entry_diagnostics(
     }
     if entry.state is ConfigEntryState.LOADED:
         runtime = entry.runtime_data
-        told["engine"] = asdict(runtime.engine.status())
+        status = runtime.engine.status()
+        told["engine"] = asdict(status) | {
+            "notices": [
+                notice.replace(hass.config.config_dir, "/config")
+                for notice in status.notices
+            ]
+        }
         told["prompts"] = [
             {"agent": target.agent_id, **target.speaker._asdict()}
             for target in runtime.warm_up.async_targets()

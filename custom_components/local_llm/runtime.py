@@ -2,8 +2,11 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+import logging
 from pathlib import Path
+import shutil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from homeassistant.config_entries import ConfigEntry
@@ -12,13 +15,22 @@ from homeassistant.core import HomeAssistant
 from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.config import GIB, EngineConfig
 
-from .const import BUILTIN_MODEL, CONF_CONTEXT_LENGTH, CONF_PROMPT_CACHE_GIB
+from .const import (
+    BUILTIN_MODEL,
+    CONF_CONTEXT_LENGTH,
+    CONF_DISK_CACHE_GIB,
+    CONF_PROMPT_CACHE_GIB,
+    DEFAULT_DISK_CACHE_GIB,
+    DOMAIN,
+)
 from .failures import EngineUnavailableError, Failure, load_failure
 
 if TYPE_CHECKING:
     from local_llm_engine.service import Engine
 
     from .warm_up import WarmUp
+
+_LOGGER = logging.getLogger(__name__)
 
 type LocalLlmConfigEntry = ConfigEntry[LocalLlmRuntimeData]
 
@@ -50,13 +62,25 @@ def model_folder(model: str) -> Path:
     return NANO_PATH if model == BUILTIN_MODEL else Path(model)
 
 
-async def async_load_engine(hass: HomeAssistant, data: Mapping[str, Any]) -> Engine:
-    """Load the engine that an entry's data describes.
+def cache_folder(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> Path:
+    """Return where an entry's engine keeps prompts on disk: a place that Home Assistant's backups leave out."""
+    return Path(hass.config.cache_path(DOMAIN, entry.entry_id))
+
+
+async def async_remove_cache(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> None:
+    """Remove all that an entry's engine, which must be closed, has kept on disk."""
+    await hass.async_add_executor_job(_remove_cache, cache_folder(hass, entry))
+
+
+async def async_load_engine(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> Engine:
+    """Load the engine that an entry describes.
 
     Raises:
         EngineUnavailableError: it cannot be loaded.
     """
-    return await hass.async_add_executor_job(_load, data)
+    return await hass.async_add_executor_job(
+        _load, entry.data, cache_folder(hass, entry)
+    )
 
 
 async def async_check_model(hass: HomeAssistant, model: str) -> ModelFacts:
@@ -77,18 +101,35 @@ async def async_check_device(hass: HomeAssistant, device: str) -> None:
     await hass.async_add_executor_job(_check_device, device)
 
 
-def _load(data: Mapping[str, Any]) -> Engine:
+def _load(data: Mapping[str, Any], folder: Path) -> Engine:
     _check_device(data[CONF_DEVICE])
+    disk_cache_gib = data.get(CONF_DISK_CACHE_GIB, DEFAULT_DISK_CACHE_GIB)
+    if not disk_cache_gib:
+        _remove_cache(folder)
     try:
         config = EngineConfig(
             device=data[CONF_DEVICE],
             context_length=int(data[CONF_CONTEXT_LENGTH]),
             prompt_cache_bytes=int(data[CONF_PROMPT_CACHE_GIB] * GIB),
+            cache_folder=folder if disk_cache_gib else None,
+            disk_cache_bytes=int(disk_cache_gib * GIB),
         )
         return _engine_class().load(model_folder(data[CONF_MODEL]), config)
     except Exception as err:
         # Whatever a model folder holds, Home Assistant goes on and shows why the model does not.
         raise EngineUnavailableError(load_failure(err)) from err
+
+
+def _remove_cache(folder: Path) -> None:
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        return
+    except OSError as err:
+        _LOGGER.warning("Could not remove the prompt cache in %s: %s", folder, err)
+    # Other entries may have folders beside it.
+    with suppress(OSError):
+        folder.parent.rmdir()
 
 
 def _check(model: str) -> ModelFacts:

@@ -15,6 +15,7 @@ import torch
 from custom_components.local_llm.const import (
     BUILTIN_MODEL,
     CONF_CONTEXT_LENGTH,
+    CONF_DISK_CACHE_GIB,
     CONF_PROMPT_CACHE_GIB,
     CONF_WARM_UP,
     DOMAIN,
@@ -49,6 +50,12 @@ def _use_custom_integrations(enable_custom_integrations: None) -> None:
     """Let Home Assistant find the integration under test."""
 
 
+@pytest.fixture
+def hass_config_dir(hass_tmp_config_dir: str) -> str:
+    """Give Home Assistant a folder that goes with the test: engines keep prompts in it."""
+    return hass_tmp_config_dir
+
+
 @pytest.fixture(autouse=True)
 def _monday(freezer: FrozenDateTimeFactory) -> None:
     """Hold the clock: the built-in model reads some days and hours better than others."""
@@ -79,7 +86,9 @@ async def add_entry(hass: HomeAssistant, home: None) -> AsyncGenerator[AddEntry]
     """
 
     async def add(
-        agent: dict[str, Any] | None = None, options: dict[str, Any] | None = None
+        agent: dict[str, Any] | None = None,
+        options: dict[str, Any] | None = None,
+        **settings: Any,
     ) -> MockConfigEntry:
         entry = MockConfigEntry(
             domain=DOMAIN,
@@ -89,6 +98,8 @@ async def add_entry(hass: HomeAssistant, home: None) -> AsyncGenerator[AddEntry]
                 CONF_DEVICE: "cpu",
                 CONF_CONTEXT_LENGTH: 8192,
                 CONF_PROMPT_CACHE_GIB: 0.0625,
+                CONF_DISK_CACHE_GIB: 0.0625,
+                **settings,
             },
             options={CONF_WARM_UP: False} if options is None else options,
             subentries_data=[

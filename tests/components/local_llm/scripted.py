@@ -91,6 +91,8 @@ class ScriptedEngine:
             prompt_cache_bytes=0,
             prompt_cache_limit_bytes=0,
             prompt_cache_prompts=0,
+            disk_cache_bytes=0,
+            disk_cache_limit_bytes=0,
             active_requests=0,
             queued_requests=0,
             records=(),

@@ -15,11 +15,17 @@ from homeassistant.config_entries import SOURCE_USER, ConfigEntryState, ConfigFl
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType, InvalidData
 from local_llm_engine.builtin import NANO_PATH
+from local_llm_engine.config import GIB
 from local_llm_engine.service import Engine
 
 from .conftest import AGENT, AddEntry, ask, speech
 
-SETTINGS = {"device": "cpu", "prompt_cache_gib": 0.5, "context_length": 4096}
+SETTINGS = {
+    "device": "cpu",
+    "prompt_cache_gib": 0.5,
+    "disk_cache_gib": 0.25,
+    "context_length": 4096,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -87,6 +93,7 @@ async def test_what_the_forms_suggest_is_enough(hass: HomeAssistant) -> None:
         "model": BUILTIN_MODEL,
         "device": "cpu",
         "prompt_cache_gib": 8.0,
+        "disk_cache_gib": 4.0,
         "context_length": 16_384,
     }
 
@@ -200,8 +207,13 @@ async def test_a_missing_graphics_card_is_told(hass: HomeAssistant) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"context_length": 32_769}, {"prompt_cache_gib": -1}, {"device": "tpu"}],
-    ids=["context", "memory", "device"],
+    [
+        {"context_length": 32_769},
+        {"prompt_cache_gib": -1},
+        {"disk_cache_gib": -1},
+        {"device": "tpu"},
+    ],
+    ids=["context", "memory", "disk", "device"],
 )
 async def test_values_out_of_range_are_refused(
     hass: HomeAssistant, wrong: dict[str, object]
@@ -248,6 +260,7 @@ async def test_reconfigure_loads_the_new_model_once(
         assert suggested == {
             "device": "cpu",
             "prompt_cache_gib": 0.0625,
+            "disk_cache_gib": 0.0625,
             "context_length": 8192,
         }
         result = await go_on(hass, form, **SETTINGS)
@@ -258,8 +271,34 @@ async def test_reconfigure_loads_the_new_model_once(
     assert entry.title == "Local LLM (model)"
     assert entry.state is ConfigEntryState.LOADED
     assert entry.runtime_data.engine is not old
-    assert entry.runtime_data.engine.status().context_length == 4096
+    status = entry.runtime_data.engine.status()
+    assert status.context_length == 4096
+    assert status.disk_cache_limit_bytes == GIB // 4
     assert hass.states.get(AGENT) is not None
+
+
+async def test_reconfigure_suggests_the_default_to_an_entry_from_before(
+    hass: HomeAssistant, folder: Path
+) -> None:
+    before = {key: SETTINGS[key] for key in SETTINGS if key != "disk_cache_gib"}
+    entry = MockConfigEntry(domain=DOMAIN, data={"model": str(folder), **before})
+    entry.add_to_hass(hass)
+    form = await reconfigure(hass, entry, "builtin")
+    with patch("custom_components.local_llm.async_setup_entry", return_value=True):
+        await go_on(hass, form, device="cpu", prompt_cache_gib=0, context_length=4096)
+    assert entry.data["disk_cache_gib"] == 4.0
+
+
+async def test_reconfigure_can_take_the_disk_away(
+    hass: HomeAssistant, add_entry: AddEntry
+) -> None:
+    entry = await add_entry()
+    with patch.object(Engine, "load", wraps=Engine.load) as load:
+        form = await reconfigure(hass, entry, "builtin")
+        await go_on(hass, form, **SETTINGS | {"disk_cache_gib": 0})
+        await hass.async_block_till_done()
+    assert load.call_count == 1
+    assert entry.runtime_data.engine.status().disk_cache_limit_bytes == 0
 
 
 async def test_reconfigure_mends_an_entry_that_is_not_loaded(

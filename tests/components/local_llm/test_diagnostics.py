@@ -8,8 +8,10 @@ from pytest_homeassistant_custom_component.components.diagnostics import (
 )
 from pytest_homeassistant_custom_component.typing import ClientSessionGenerator
 
+from custom_components.local_llm.runtime import cache_folder
 from homeassistant.config_entries import ConfigEntryState
 from homeassistant.core import HomeAssistant
+from local_llm_engine.config import GIB
 
 from .conftest import ask
 
@@ -25,9 +27,29 @@ async def test_diagnostics(
     assert told["data"]["model"] == "builtin"
     assert told["agents"][0]["data"]["prompt"] == "**REDACTED**"
     assert told["agents"][0]["data"]["llm_hass_api"] == ["assist"]
+    assert told["data"]["disk_cache_gib"] == 0.0625
     assert told["engine"]["records"][0]["usage"]["prompt_tokens"] > 0
+    assert told["engine"]["disk_cache_bytes"] >= 0
+    assert told["engine"]["disk_cache_limit_bytes"] == GIB // 16
     assert told["prompts"][-1]["satellite"] is None
     assert "Office Floor Lamp" not in json.dumps(told)
+
+
+async def test_diagnostics_do_not_tell_where_home_assistant_lies(
+    hass: HomeAssistant,
+    hass_client: ClientSessionGenerator,
+    entry: MockConfigEntry,
+    socket_enabled: None,
+) -> None:
+    folder = cache_folder(hass, entry)
+    assert await hass.config_entries.async_unload(entry.entry_id)
+    folder.rmdir()
+    folder.write_text("no folder")
+    assert await hass.config_entries.async_setup(entry.entry_id)
+    told = await get_diagnostics_for_config_entry(hass, hass_client, entry)
+    (notice,) = told["engine"]["notices"]
+    assert f"/config/.cache/local_llm/{entry.entry_id}" in notice
+    assert hass.config.config_dir not in json.dumps(told)
 
 
 async def test_diagnostics_of_an_entry_that_is_not_loaded(

@@ -20,9 +20,14 @@ from local_llm_engine.builtin import NANO_PATH
 from .conftest import AGENT, AddEntry, AddScripted, ask, speech
 from .scripted import says
 
+ENGINE_THREADS = ["local_llm_disk", "local_llm_engine"]
 
-def engine_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if "llm" in thread.name.lower()]
+
+def engine_threads() -> list[str]:
+    """The names of the threads that engines have."""
+    return sorted(
+        thread.name for thread in threading.enumerate() if "llm" in thread.name.lower()
+    )
 
 
 async def test_unload_leaves_nothing_behind(
@@ -30,7 +35,7 @@ async def test_unload_leaves_nothing_behind(
 ) -> None:
     engine = entry.runtime_data.engine
     await ask(hass, "what time is it", "Kitchen Voice")
-    assert len(engine_threads()) == 1
+    assert engine_threads() == ENGINE_THREADS
     assert engine.status().prompt_cache_bytes > 0
     assert await hass.config_entries.async_unload(entry.entry_id)
     assert entry.state is ConfigEntryState.NOT_LOADED
@@ -42,7 +47,7 @@ async def test_unload_leaves_nothing_behind(
 async def test_reload(hass: HomeAssistant, entry: MockConfigEntry) -> None:
     assert await hass.config_entries.async_reload(entry.entry_id)
     await hass.async_block_till_done()
-    assert len(engine_threads()) == 1
+    assert engine_threads() == ENGINE_THREADS
     assert speech(await ask(hass, "what time is it")) == "It is 14:05."
 
 
@@ -152,7 +157,7 @@ async def test_two_entries_side_by_side(
     await add_entry()
     second = await add_entry()
     assert second.state is ConfigEntryState.LOADED
-    assert len(engine_threads()) == 2
+    assert engine_threads() == sorted(ENGINE_THREADS * 2)
     assert len(hass.states.async_entity_ids("conversation")) == 3
 
 
