@@ -138,7 +138,7 @@ def _close(loop: asyncio.AbstractEventLoop) -> None:
     if rest:
         loop.run_until_complete(asyncio.wait(rest, timeout=_LAST_TASKS_SECONDS))
     loop.run_until_complete(loop.shutdown_asyncgens())
-    loop.run_until_complete(loop.shutdown_default_executor(_LAST_TASKS_SECONDS))
+    loop.run_until_complete(loop.shutdown_default_executor())
     asyncio.set_event_loop(None)
     loop.close()
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, override
 
 NO_DEVICE = "no device"
 _HEADINGS = (
@@ -77,6 +77,7 @@ class Limit:
         """Whether it read no more than it may."""
         return self.reread_tokens <= self.tokens
 
+    @override
     def __str__(self) -> str:
         """Write it for a person."""
         section = (
@@ -114,6 +115,7 @@ class Report:
             "faults": self.faults,
         }
 
+    @override
     def __str__(self) -> str:
         """Write it for a person."""
         return "\n".join(self._lines())
