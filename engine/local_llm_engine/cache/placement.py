@@ -52,7 +52,8 @@ def place(
     question on, and, so that a long history read at once does not fill the cache, at those inside a
     segment that lie half an `interval` apart; at multiples of `interval` that are as far from all
     these; and at `divergence`, the token where this prompt parts from all that was read before, where
-    the checkpoint before it is far enough away to pay. The target always is a stop with a checkpoint.
+    the checkpoint before it is far enough away to pay. Just before the question's first word one is
+    enough, so that a warm satellite costs one. The target always is a stop with a checkpoint.
     """
     breakpoints = [position for position in prompt.breakpoints if position < target]
     segment_ends = {segment.end for segment in prompt.segments}
@@ -61,6 +62,7 @@ def place(
         essential = position in segment_ends or position >= prompt.question_start
         if essential or not interval or position - kept[-1] >= interval // 2:
             kept.append(position)
+    kept = [mark for mark in kept if not mark or not _is_spared(mark, prompt)]
     kept.append(target)
     if interval:
         kept += _grid(kept, target, interval)
@@ -84,6 +86,11 @@ def stretch_end(position: int, target: int, stops: Sequence[int], chunk: int) ->
     end = min(target, position - position % chunk + chunk)
     following = bisect_right(stops, position)
     return min(end, stops[following]) if following < len(stops) else end
+
+
+def _is_spared(position: int, prompt: Prompt) -> bool:
+    """Whether a checkpoint here saves nothing over the one at the question's first word."""
+    return 0 < prompt.question_start - position < MINIMUM_LEARNED_TOKENS
 
 
 def _grid(marks: Sequence[int], target: int, interval: int) -> list[int]:

@@ -43,8 +43,9 @@ class SessionLedger:
             )
         if num_known_tokens >= len(token_ids):
             return Outcome.REGENERATED
-        if shared_length(last, token_ids, 0) > num_known_tokens:
+        num_shared_tokens = shared_length(last, token_ids, 0)
+        if num_shared_tokens > num_known_tokens:
             return Outcome.EVICTED
-        if num_known_tokens >= question_start:
+        if num_shared_tokens == len(last) or num_known_tokens >= question_start:
             return Outcome.CONTINUED
         return Outcome.HISTORY_REWRITTEN

@@ -1,9 +1,9 @@
 """Where prefill stops."""
 
-from local_llm_engine.types import Prompt, Segment
 import pytest
 
 from local_llm_engine.cache.placement import grid_interval, place, stretch_end
+from local_llm_engine.types import Prompt, Segment
 
 
 def stops_from(
@@ -77,6 +77,14 @@ def test_a_warm_up_leaves_none_past_its_target() -> None:
     stops, checkpoints = place(SATELLITE, target=2_900, divergence=None, interval=None)
     assert stops == (2_700, 2_720, 2_900)
     assert checkpoints == set(stops)
+
+
+def test_one_checkpoint_is_enough_just_before_the_question() -> None:
+    """A satellite's own lines end a few template tokens before the question: still a stop, no second state."""
+    prompt = make_prompt(breakpoints=(2_700, 2_895, 2_900), ends=(2_700, 2_895))
+    stops, checkpoints = place(prompt, target=2_900, divergence=None, interval=None)
+    assert stops == (2_700, 2_895, 2_900)
+    assert checkpoints == {2_700, 2_900}
 
 
 def test_a_grid_stands_inside_long_segments_only() -> None:

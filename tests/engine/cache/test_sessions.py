@@ -25,10 +25,23 @@ def test_outcome_of_a_known_session(
     ledger = SessionLedger()
     ledger.note("kitchen", LAST)
     outcome = ledger.classify(
-        "kitchen", prompt, num_known_tokens=num_known_tokens, question_start=4
+        "kitchen",
+        prompt,
+        num_known_tokens=num_known_tokens,
+        question_start=4,
     )
     assert outcome is expected
     assert outcome.could_hit
+
+
+def test_the_next_turn_goes_on_though_its_question_stands_further_on() -> None:
+    """What the template puts before a question was not read before, and nothing was rewritten."""
+    ledger = SessionLedger()
+    ledger.note("kitchen", LAST)
+    outcome = ledger.classify(
+        "kitchen", (*LAST, 7, 8, 9), num_known_tokens=6, question_start=8
+    )
+    assert outcome is Outcome.CONTINUED
 
 
 def test_a_session_that_read_nothing_yet_could_not_hit() -> None:

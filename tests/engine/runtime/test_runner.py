@@ -382,7 +382,8 @@ def test_what_was_written_and_what_was_read_do_not_mix(model: Model) -> None:
     answer = [int(logits.argmax()) for logits in whole]
     length = len(HOUSE.token_ids)
     going_on = make_prompt(
-        [*HOUSE.token_ids, *answer[:15], 9, 10], [*HOUSE.breakpoints, length, length + 15]
+        [*HOUSE.token_ids, *answer[:15], 9, 10],
+        [*HOUSE.breakpoints, length, length + 15],
     )
     cache = PromptCache(ENOUGH_BYTES)
     Session(model, cache).read(going_on, length + 15)
