@@ -50,8 +50,8 @@ def place(
 
     It stops at every breakpoint. It leaves a checkpoint at those that end a segment, at those from the
     question on, and, so that a long history read at once does not fill the cache, at those inside a
-    segment that lie half an `interval` apart; at multiples of `interval` that are as far from all
-    these; and at `divergence`, the token where this prompt parts from all that was read before, where
+    segment that lie half an `interval` apart; at multiples of `interval`, so that whatever changes
+    inside a long segment costs one of them more than what follows; and at `divergence`, the token where this prompt parts from all that was read before, where
     the checkpoint before it is far enough away to pay. Just before the question's first word one is
     enough, so that a warm satellite costs one. The target always is a stop with a checkpoint.
     """
@@ -94,11 +94,11 @@ def _is_spared(position: int, prompt: Prompt) -> bool:
 
 
 def _grid(marks: Sequence[int], target: int, interval: int) -> list[int]:
-    """Pick the multiples of `interval` that lie at least half of it from all ascending `marks`."""
+    """Pick the multiples of `interval` that stand at none of the ascending `marks`, so that no gap is wider."""
     return [
         position
         for position in range(interval, target, interval)
-        if _distance(marks, position) >= interval // 2
+        if _distance(marks, position) >= MINIMUM_LEARNED_TOKENS
     ]
 
 

@@ -37,7 +37,7 @@ def fingerprint(folder: Path, model: Model, config: EngineConfig) -> str:
     facts = {
         "config": _digest((folder / "config.json").read_bytes()),
         "weights": [_weights(*item) for item in sorted(_tensors(folder).items())],
-        "code": _code(),
+        "code": _CODE_DIGEST,
         "dtype": str(model.dtype),
         "device": torch.cuda.get_device_name(model.device) if on_gpu else _cpu(),
         "threads": torch.get_num_threads(),
@@ -75,6 +75,10 @@ def _code() -> str:
     for file in sorted(file for part in _CODE for file in _ENGINE.glob(part)):
         digest.update(file.read_bytes())
     return digest.hexdigest()
+
+
+# Taken when the code is loaded: an update on disk computes nothing until the process starts anew.
+_CODE_DIGEST = _code()
 
 
 def _cpu() -> str:
