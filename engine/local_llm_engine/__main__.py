@@ -4,6 +4,7 @@ import argparse
 import asyncio
 from pathlib import Path
 import sys
+from typing import TYPE_CHECKING
 
 from .builtin import NANO_PATH
 from .cache.report import read_records, report
@@ -18,6 +19,9 @@ from .types import (
     ThinkingDelta,
     ToolCallDelta,
 )
+
+if TYPE_CHECKING:
+    from .service import Engine
 
 
 def main() -> int:
@@ -50,7 +54,7 @@ def main() -> int:
         if arguments.command == "report":
             print(report(read_records(arguments.file)))
         else:
-            asyncio.run(_chat(arguments))
+            _chat(arguments)
     except (EngineError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -59,36 +63,38 @@ def main() -> int:
     return 0
 
 
-async def _chat(arguments: argparse.Namespace) -> None:
+def _chat(arguments: argparse.Namespace) -> None:
     from .service import Engine  # noqa: PLC0415 - importing torch takes seconds, and --help needs none of it
 
     engine = Engine.load(arguments.model, EngineConfig(device=arguments.device))
     messages = [Message(role="system", content=arguments.system)]
     try:
         while True:
-            question = await asyncio.to_thread(input, "> ")
-            messages.append(Message(role="user", content=question))
-            answer = ""
-            async for delta in engine.generate(
-                ChatRequest(messages=messages, thinking=arguments.thinking)
-            ):
-                match delta:
-                    case ContentDelta(text):
-                        answer += text
-                        print(text, end="", flush=True)
-                    case ThinkingDelta(text):
-                        print(f"\033[2m{text}\033[0m", end="", flush=True)
-                    case ToolCallDelta(call):
-                        print(f"[{call.name} {dict(call.arguments)}]")
-                    case InvalidToolCallDelta(error=error):
-                        print(f"[{error}]")
-                    case FinishDelta(_, usage):
-                        print(
-                            f"\n({usage.reread_tokens} of {usage.prompt_tokens} tokens read)"
-                        )
+            messages.append(Message(role="user", content=input("> ")))
+            request = ChatRequest(messages=messages, thinking=arguments.thinking)
+            answer = asyncio.run(_print_answer(engine, request))
             messages.append(Message(role="assistant", content=answer))
     finally:
         engine.close()
+
+
+async def _print_answer(engine: Engine, request: ChatRequest) -> str:
+    """Print an answer as it comes, and return its words."""
+    answer = ""
+    async for delta in engine.generate(request):
+        match delta:
+            case ContentDelta(text):
+                answer += text
+                print(text, end="", flush=True)
+            case ThinkingDelta(text):
+                print(f"\033[2m{text}\033[0m", end="", flush=True)
+            case ToolCallDelta(call):
+                print(f"[{call.name} {dict(call.arguments)}]", end="")
+            case InvalidToolCallDelta(error=error):
+                print(f"[{error}]", end="")
+            case FinishDelta(_, usage):
+                print(f"\n({usage.reread_tokens} of {usage.prompt_tokens} tokens read)")
+    return answer
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+from demo_house.arguments import folder, new_file
+
 from . import cache_speed, loop_lag
 from .random_weights import SIZES
 from .reread.bench import bench as reread
@@ -70,7 +72,7 @@ def _add_reread(command: argparse.ArgumentParser) -> None:
 def _add_model(command: argparse._ActionsContainer) -> None:
     command.add_argument(
         "--model",
-        type=Path,
+        type=folder,
         metavar="FOLDER",
         help="answer from another model than the built-in one",
     )
@@ -78,5 +80,5 @@ def _add_model(command: argparse._ActionsContainer) -> None:
 
 def _add_json(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--json", type=Path, metavar="FILE", help="write the figures to a file too"
+        "--json", type=new_file, metavar="FILE", help="write the figures to a file too"
     )

@@ -9,7 +9,10 @@ import time
 from homeassistant.const import __version__
 from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.chat import ChatFormat
+from local_llm_engine.errors import ModelLoadError
+from local_llm_engine.service import Engine
 
+from .arguments import folder, new_file, port
 from .client import Client, connected
 from .core import PASSWORD, USER, Home, run_in_home
 from .household import Household, move_in
@@ -38,6 +41,12 @@ def main() -> int:
     options = _parser().parse_args()
     if options.json and not options.once:
         _parser().error("--json wants --once")
+    if options.model:
+        try:
+            Engine.check(options.model)
+        except ModelLoadError as error:
+            _parser().error(f"this model cannot be loaded: {error}")
+    print("Starting Home Assistant, which takes some seconds.", flush=True)
     return run_in_home(
         lambda home: _demo(home, options), port=options.port, verbose=options.verbose
     )
@@ -52,16 +61,21 @@ def _parser() -> argparse.ArgumentParser:
         "--once", action="store_true", help="ask six questions, judge the answers, end"
     )
     parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="write what --once found to a file"
+        "--json",
+        type=new_file,
+        metavar="FILE",
+        help="write what --once found to a file",
     )
     parser.add_argument(
-        "--model", type=Path, metavar="FOLDER", help="answer from another model"
+        "--model", type=folder, metavar="FOLDER", help="answer from another model"
     )
     parser.add_argument(
         "--no-warm-up", action="store_true", help="read nothing before it is asked"
     )
     parser.add_argument(
-        "--port", type=int, help="where to listen; 8123, or another where that is taken"
+        "--port",
+        type=port,
+        help="where to listen; 8123, or another where that is taken",
     )
     parser.add_argument(
         "--verbose", action="store_true", help="show Home Assistant's log"
@@ -72,18 +86,18 @@ def _parser() -> argparse.ArgumentParser:
 async def _demo(home: Home, options: argparse.Namespace) -> int:
     """Move in, then ask or wait to be asked."""
     print(f"Home Assistant {__version__} runs on {home.url}.", flush=True)
-    folder: Path = options.model.resolve() if options.model else NANO_PATH
+    model: Path = options.model.resolve() if options.model else NANO_PATH
     async with connected(home.url, USER, PASSWORD) as client:
         start = time.monotonic()
         household = await move_in(
             client,
-            model=str(folder) if options.model else None,
+            model=str(model) if options.model else None,
             # A single run warms up itself, or not at all, so that its figures are its own.
             scheduled=not options.once and not options.no_warm_up,
         )
         _introduce(home, household, time.monotonic() - start)
         if options.once:
-            chat = await asyncio.to_thread(ChatFormat.load, folder)
+            chat = await asyncio.to_thread(ChatFormat.load, model)
             run = Run(
                 home.hass, client, household, chat, warm_up=not options.no_warm_up
             )

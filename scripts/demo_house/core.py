@@ -174,13 +174,16 @@ async def _add_user(hass: HomeAssistant) -> None:
 
 
 def _leave(folder: Path, *, show: bool) -> None:
-    """Remove the folder, and first print the end of Home Assistant's log where something failed."""
+    """Remove the folder, and print the end of Home Assistant's log where something failed."""
     log = folder / LOG_NAME
+    lines: list[str] = []
     if show and log.exists():
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    # First of all, for nobody may be there any more to print to.
+    shutil.rmtree(folder, ignore_errors=True)
+    if lines:
         print("\nThe end of Home Assistant's log (all of it with --verbose):")
         print("\n".join(f"  {line}" for line in lines[-_LOG_LINES_SHOWN:]))
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _aside(work: Callable[..., None], *arguments: Any, **named: Any) -> None:

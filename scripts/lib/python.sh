@@ -2,6 +2,9 @@
 #
 # Sourced. Wants $state and $uv; knows nothing of the packages that are installed with it.
 
+# A Python that uv downloads lies in the project, too.
+export UV_PYTHON_INSTALL_DIR="$state/uv_python"
+
 python_wanted='>=3.14.2,<3.15'
 unpacked_python="$state/python/usr/bin/python3.14"
 
@@ -29,7 +32,7 @@ find_python() {
 
 # A machine that may download gets Python this way; elsewhere it fails within seconds.
 install_python_with_uv() {
-  UV_HTTP_RETRIES=1 timeout 300 "$uv" python install "$python_wanted"
+  UV_HTTP_RETRIES=1 timeout 300 "$uv" python install --no-bin "$python_wanted"
 }
 
 # Whether unpack_debian_python can work here: Debian, with its keys and an archive to ask.

@@ -21,7 +21,7 @@ step() {
   if ((attempt_result)); then
     printf '  the end of %s:\n' "$log" >&2
     tail -n 15 "$log" | sed 's/^/  | /' >&2
-    fail "$title did not work" "$remedy Then run scripts/setup again: it goes on from here."
+    fail "$title did not work" "$remedy Then run it again: it goes on from here."
   fi
 }
 
@@ -62,7 +62,7 @@ show_while_running() {
 stop_step() {
   trap - INT TERM HUP
   [[ -z $step_process ]] || kill -TERM -- "-$step_process" 2>/dev/null || true
-  printf '\nInterrupted. Nothing is broken: run scripts/setup again.\n' >&2
+  printf '\nInterrupted. Nothing is broken: run it again.\n' >&2
   exit 130
 }
 trap stop_step INT TERM HUP
