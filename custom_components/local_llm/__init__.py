@@ -48,7 +48,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> 
     )
 
     entry.runtime_data = LocalLlmRuntimeData(
-        engine=engine, loaded_with=entry.data, warm_up=WarmUp(hass, entry)
+        engine=engine, loaded_with=entry.data, warm_up=WarmUp(hass, entry, engine)
     )
     await hass.config_entries.async_forward_entry_setups(entry, PLATFORMS)
     entry.runtime_data.warm_up.async_start()

@@ -85,6 +85,6 @@ def _blocks(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _continues(lines: Sequence[str], index: int) -> bool:
-    """Tell whether a line belongs to the entity above; a name's line break is an empty line inside its quotes."""
-    first_words = next((line for line in lines[index : index + 2] if line), "")
+    """Tell whether a line belongs to the entity above; a name's line breaks are empty lines inside its quotes."""
+    first_words = next((line for line in lines[index:] if line), "")
     return first_words.startswith("  ")

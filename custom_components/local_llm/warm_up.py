@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 import logging
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from homeassistant.components import conversation
 from homeassistant.const import Platform
@@ -23,6 +23,9 @@ from .prompt import async_provide_prompt, build_request
 from .runtime import LocalLlmConfigEntry
 from .satellites import Speaker, async_speakers
 from .settings import AgentSettings
+
+if TYPE_CHECKING:
+    from local_llm_engine.service import Engine
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -57,10 +60,13 @@ class WarmPrompt:
 class WarmUp:
     """The warm-up of one entry's agents and its schedule. Runs one at a time."""
 
-    def __init__(self, hass: HomeAssistant, entry: LocalLlmConfigEntry) -> None:
-        """Wait for `async_start`."""
+    def __init__(
+        self, hass: HomeAssistant, entry: LocalLlmConfigEntry, engine: Engine
+    ) -> None:
+        """Wait for `async_start`. A run that outlives its entry finds `engine` closed, and says so."""
         self._hass = hass
         self._entry = entry
+        self._engine = engine
         self._running = asyncio.Lock()
         self._unschedule: list[CALLBACK_TYPE] = []
 
@@ -149,7 +155,7 @@ class WarmUp:
             session=speaker.satellite or _SESSION_WITHOUT_DEVICE,
         )
         try:
-            usage = await self._entry.runtime_data.engine.warm_up(request)
+            usage = await self._engine.warm_up(request)
         except EngineError as err:
             raise request_failure(err) from err
         return WarmPrompt(

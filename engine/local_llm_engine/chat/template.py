@@ -12,8 +12,10 @@ from typing import Any, override
 
 import jinja2
 from jinja2 import nodes
+from jinja2.exceptions import SecurityError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
+from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 
@@ -23,6 +25,7 @@ from .model_files import read_optional_json_object, read_text
 
 # A context of a million tokens is some four million characters; a template that writes more is broken.
 MAX_RENDERED_CHARACTERS = 8_000_000
+MAX_FACTOR = 10**9
 
 # What a template can raise because of the messages it was given.
 _RENDER_ERRORS = (
@@ -33,6 +36,7 @@ _RENDER_ERRORS = (
     AttributeError,
     ArithmeticError,
     RecursionError,
+    MemoryError,
 )
 
 _SPECIAL_TOKEN_NAMES = (
@@ -44,6 +48,7 @@ _SPECIAL_TOKEN_NAMES = (
     "cls_token",
     "mask_token",
 )
+_WIDE_FORMAT = re.compile(r"%[^a-zA-Z]*(\d{4}|\*)")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f\ud800-\udfff]")
 
 
@@ -162,14 +167,43 @@ class _Namespace(Namespace):
 
 def _refuse_private(name: object) -> None:
     if isinstance(name, str) and name.startswith("_"):
-        raise jinja2.exceptions.SecurityError(
-            f"a template may not store {name!r} in a namespace"
-        )
+        raise SecurityError(f"a template may not store {name!r} in a namespace")
+
+
+class _Sandbox(ImmutableSandboxedEnvironment):
+    """Refuses the operators that compute for ever, or fill the memory, in one step that nothing interrupts."""
+
+    intercepted_binops = frozenset({"**", "*", "%"})
+
+    @override
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        """Allow products of small numbers, repetitions that stay short, and remainders."""
+        if operator == "**":
+            raise SecurityError("a template may not raise to a power")
+        numbers = isinstance(left, int | float) and isinstance(right, int | float)
+        if operator == "*" and numbers and max(abs(left), abs(right)) > MAX_FACTOR:
+            raise SecurityError(
+                f"a template may not multiply by more than {MAX_FACTOR}"
+            )
+        if operator == "*" and not numbers:
+            _refuse_long(left, right)
+        if operator == "%" and isinstance(left, str) and _WIDE_FORMAT.search(left):
+            raise SecurityError("a template may not format to a width of thousands")
+        return super().call_binop(context, operator, left, right)
+
+
+def _refuse_long(left: Any, right: Any) -> None:
+    for repeated, times in ((left, right), (right, left)):
+        if isinstance(times, int) and hasattr(repeated, "__len__"):
+            if len(repeated) * times > MAX_RENDERED_CHARACTERS:
+                raise SecurityError(
+                    f"a template may not repeat beyond {MAX_RENDERED_CHARACTERS} characters"
+                )
 
 
 def _environment() -> ImmutableSandboxedEnvironment:
     """Set up what Hugging Face's chat templates are written for."""
-    environment = ImmutableSandboxedEnvironment(
+    environment = _Sandbox(
         trim_blocks=True, lstrip_blocks=True, extensions=[_GenerationTag, loopcontrols]
     )
     environment.filters["tojson"] = _to_json

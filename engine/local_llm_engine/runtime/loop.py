@@ -45,7 +45,7 @@ class EngineLoop:
         self._inbox: queue.SimpleQueue[_Command] = queue.SimpleQueue()
         self._closing = threading.Lock()
         self._closed = False
-        loaded: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
+        loaded: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
         self._thread = threading.Thread(
             target=self._run, args=(load, loaded), name="local_llm_engine", daemon=True
         )
@@ -53,7 +53,9 @@ class EngineLoop:
         error = loaded.get()
         if error is not None:
             self._thread.join()
-            raise error
+            if isinstance(error, Exception):
+                raise error
+            raise EngineError(f"the engine could not be loaded: {error!r}") from error
 
     def submit(self, sequence: Sequence) -> None:
         """Accept a sequence: from here on it ends in exactly one finish or failure, or is cancelled.
@@ -80,11 +82,13 @@ class EngineLoop:
         self._thread.join()
 
     def _run(
-        self, load: Callable[[], Runner], loaded: queue.SimpleQueue[Exception | None]
+        self,
+        load: Callable[[], Runner],
+        loaded: queue.SimpleQueue[BaseException | None],
     ) -> None:
         try:
             runner = load()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to the caller of load
+        except BaseException as error:  # noqa: BLE001 - whatever it is, a panic of a library too, it belongs to the caller of load
             loaded.put(error)
             return
         loaded.put(None)
@@ -121,7 +125,7 @@ class EngineLoop:
         """Act on a sequence; a failure is its own and leaves the engine running."""
         try:
             action(sequence)
-        except Exception as error:
+        except BaseException as error:
             _LOGGER.exception("A %s request failed", sequence.purpose)
             self._fail(
                 runner,

@@ -77,3 +77,13 @@ def test_a_name_with_a_line_break_stays_whole() -> None:
 def test_little_text(here: str) -> None:
     assert divide(here, here) == (here, "")
     assert divide("other", here) == ("", "other")
+
+
+def test_a_name_with_an_empty_line_stays_whole() -> None:
+    """YAML writes two empty lines for it; another entity must not be sorted in between."""
+    torn = "- names: 'Zoo lamp\n\n\n    old'\n  domain: light"
+    other = "- names: Attic lock\n  domain: lock"
+    text = f"Devices:\n{torn}\n{other}\nRules"
+    assert divide(text, text).shared == f"Devices:\n{torn}\n{other}\nRules".replace(
+        f"{torn}\n{other}", "\n".join(sorted([torn, other]))
+    )

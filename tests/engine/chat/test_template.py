@@ -163,6 +163,29 @@ def test_the_sandbox_holds(source: str) -> None:
         rendered(source, [dict(message) for message in MESSAGES])
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% set n = 9 %}{% set x = n ** (n ** 9) %}",
+        "{% set x = 9 ** 9 ** 9 %}",
+        "{% set x = 'a' * 3000000000 %}",
+        "{% set x = 3000000000 * [0] %}",
+        "{% set x = '%3000000000d' % 1 %}",
+        "{% set n = 10 ** 9 %}",
+    ],
+)
+def test_one_step_neither_computes_for_ever_nor_fills_the_memory(source: str) -> None:
+    """Such a step would hold Python's lock: all of Home Assistant would stand still."""
+    with pytest.raises(InvalidRequestError, match="may not"):
+        rendered(source, MESSAGES)
+
+
+def test_ordinary_arithmetic_is_allowed() -> None:
+    """What templates do compute."""
+    source = "{{ '=' * 3 }}{{ 2 * 3 }}{{ 7 % 2 }}{{ '%s-%02d' % ('a', 5) }}"
+    assert rendered(source, MESSAGES) == "===61a-05"
+
+
 def test_output_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(template_module, "MAX_RENDERED_CHARACTERS", 10)
     assert rendered("{% for i in range(5) %}ab{% endfor %}", MESSAGES) == "ab" * 5

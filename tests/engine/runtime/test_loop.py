@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from local_llm_engine.errors import EngineClosedError, GenerationError
+from local_llm_engine.errors import EngineClosedError, EngineError, GenerationError
 from local_llm_engine.runtime.loop import EngineLoop
 from local_llm_engine.runtime.runner import Runner
 from local_llm_engine.runtime.sequence import (
@@ -25,7 +25,7 @@ class SteppingRunner:
 
     def __init__(self) -> None:
         self.stepped: queue.SimpleQueue[Sequence] = queue.SimpleQueue()
-        self.go_on: queue.SimpleQueue[Exception | FinishReason | None] = (
+        self.go_on: queue.SimpleQueue[BaseException | FinishReason | None] = (
             queue.SimpleQueue()
         )
         self.abandoned: list[Sequence] = []
@@ -36,7 +36,7 @@ class SteppingRunner:
         sequence.phase = Phase.DECODE
         self.stepped.put(sequence)
         outcome = self.go_on.get(timeout=10)
-        if isinstance(outcome, Exception):
+        if isinstance(outcome, BaseException):
             raise outcome
         if outcome is not None:
             sequence.phase = Phase.ENDED
@@ -189,3 +189,30 @@ def test_a_failed_load_is_raised_where_the_loop_was_made() -> None:
     assert not any(
         thread.name == "local_llm_engine" for thread in threading.enumerate()
     )
+
+
+class Panic(BaseException):
+    """Stands for a panic in a library, which is no Exception."""
+
+
+def test_a_panic_leaves_nobody_waiting(
+    loop: EngineLoop, runner: SteppingRunner
+) -> None:
+    """Neither the request that met it nor the next one."""
+    broken, healthy = Caller(), Caller()
+    loop.submit(broken.sequence())
+    runner.go_on.put(Panic("panic"))
+    assert isinstance(broken.next_event(), FailEvent)
+    loop.submit(healthy.sequence())
+    runner.go_on.put(FinishReason.STOP)
+    assert isinstance(healthy.next_event(), FinishEvent)
+
+
+def test_a_panic_while_loading_is_raised_where_the_loop_was_made() -> None:
+    """The caller does not wait for ever."""
+
+    def load() -> Runner:
+        raise Panic("panic")
+
+    with pytest.raises(EngineError, match="panic"):
+        EngineLoop(load)
