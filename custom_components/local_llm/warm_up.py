@@ -68,6 +68,7 @@ class WarmUp:
         self._entry = entry
         self._engine = engine
         self._running = asyncio.Lock()
+        self._is_waiting = False
         self._unschedule: list[CALLBACK_TYPE] = []
 
     @callback
@@ -76,9 +77,9 @@ class WarmUp:
         self.async_stop()
         if self._entry.options.get(CONF_WARM_UP, True):
             self._unschedule = [
-                async_at_started(self._hass, self._scheduled),
+                async_at_started(self._hass, self._schedule_run),
                 async_track_time_change(
-                    self._hass, self._scheduled, minute=_MINUTE, second=0
+                    self._hass, self._hourly, minute=_MINUTE, second=0
                 ),
             ]
 
@@ -113,26 +114,49 @@ class WarmUp:
         Raises:
             HomeAssistantError: a prompt cannot be built or read, and there is no `on_failure` to tell.
         """
-        warm: list[WarmPrompt] = []
         async with self._running:
-            for target in targets:
-                try:
-                    warm.append(await self._async_warm(target))
-                except HomeAssistantError as err:
-                    if on_failure is None:
-                        raise
-                    on_failure(target, err)
+            return await self._async_warm_all(targets, on_failure)
+
+    async def _async_warm_all(
+        self,
+        targets: Sequence[Target],
+        on_failure: Callable[[Target, HomeAssistantError], None] | None,
+    ) -> list[WarmPrompt]:
+        warm: list[WarmPrompt] = []
+        for target in targets:
+            try:
+                warm.append(await self._async_warm(target))
+            except HomeAssistantError as err:
+                if on_failure is None:
+                    raise
+                on_failure(target, err)
         return warm
 
     @callback
-    def _scheduled(self, _: HomeAssistant | datetime) -> None:
+    def _hourly(self, _: datetime) -> None:
         """Warm everything, unless the last run is not even through."""
         if not self._running.locked():
+            self._schedule_run(self._hass)
+
+    @callback
+    def _schedule_run(self, _: HomeAssistant) -> None:
+        """Warm everything, after the run that may be at work with older settings; one waits at most."""
+        if not self._is_waiting:
+            self._is_waiting = True
             self._entry.async_create_background_task(
-                self._hass,
-                self.async_run(self.async_targets(), _log_failure),
-                name=f"{DOMAIN} warm-up",
+                self._hass, self._async_run_scheduled(), name=f"{DOMAIN} warm-up"
             )
+
+    async def _async_run_scheduled(self) -> None:
+        """Warm everything as it is when the turn comes: settings may have changed since."""
+        try:
+            await self._running.acquire()
+        finally:
+            self._is_waiting = False
+        try:
+            await self._async_warm_all(self.async_targets(), _log_failure)
+        finally:
+            self._running.release()
 
     async def _async_warm(self, target: Target) -> WarmPrompt:
         agent_id, settings, speaker = target

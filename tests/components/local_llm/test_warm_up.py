@@ -17,7 +17,7 @@ from homeassistant.core import CoreState, HomeAssistant
 from homeassistant.exceptions import HomeAssistantError, ServiceValidationError
 from homeassistant.helpers import entity_registry as er
 from local_llm_engine.errors import GenerationError
-from local_llm_engine.types import Purpose
+from local_llm_engine.types import ChatRequest, Purpose
 
 from .conftest import AGENT, AddScripted, ask, speech
 
@@ -222,6 +222,35 @@ async def test_an_unfinished_run_is_not_begun_again(
         go_on.set()
         await _background(hass)
     assert len(engine.warmed) == 4
+
+
+async def test_settings_changed_during_a_run_are_warmed_after_it(
+    hass: HomeAssistant, scripted: AddScripted
+) -> None:
+    """Not an hour later: people change instructions just when the run after the start is at work."""
+    engine = await scripted()
+    (entry,) = hass.config_entries.async_entries(DOMAIN)
+    (agent,) = entry.subentries.values()
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def wait(request: ChatRequest) -> None:
+        engine.warmed.append(request)
+        begun.set()
+        await go_on.wait()
+        raise GenerationError("stopped")
+
+    with patch.object(engine, "warm_up", wait):
+        hass.config_entries.async_update_entry(entry, options={})
+        await begun.wait()
+        for prompt in ("You are a butler.", "You are a pirate."):
+            hass.config_entries.async_update_subentry(
+                entry, agent, data={**agent.data, "prompt": prompt}
+            )
+            await hass.async_block_till_done()
+        go_on.set()
+        await _background(hass)
+    texts = [request.messages[0].text for request in engine.warmed]
+    assert ["pirate" in text for text in texts] == [False] * 4 + [True] * 4
 
 
 async def test_a_run_ends_with_its_entry(
