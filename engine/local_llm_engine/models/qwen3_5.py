@@ -46,6 +46,33 @@ def tensor_shapes(config: ModelConfig) -> Shapes:
     return shapes
 
 
+def new_state(
+    config: ModelConfig, capacity: int, *, dtype: torch.dtype, device: torch.device
+) -> SequenceState:
+    """Make the empty state of a model of this configuration, with room for `capacity` tokens."""
+    layers: list[LayerState] = [
+        KVState(
+            num_heads=config.num_key_value_heads,
+            head_dim=config.head_dim,
+            capacity=capacity,
+            dtype=dtype,
+            device=device,
+        )
+        if layer_type == "full_attention"
+        else DeltaState(
+            num_channels=num_conv_channels(config),
+            kernel_size=config.linear_conv_kernel_dim,
+            num_heads=config.linear_num_value_heads,
+            key_dim=config.linear_key_head_dim,
+            value_dim=config.linear_value_head_dim,
+            dtype=dtype,
+            device=device,
+        )
+        for layer_type in config.layer_types
+    ]
+    return SequenceState(layers, capacity)
+
+
 class Qwen3_5Layer:
     """One layer: the rows plus what a token mixer makes of them, plus what the feed-forward network makes of that."""
 
@@ -117,13 +144,7 @@ class Qwen3_5Model:
 
     def new_state(self, capacity: int) -> SequenceState:
         """Make an empty state with room for `capacity` tokens."""
-        return SequenceState(
-            [
-                self._new_layer_state(kind, capacity)
-                for kind in self._config.layer_types
-            ],
-            capacity,
-        )
+        return new_state(self._config, capacity, dtype=self.dtype, device=self.device)
 
     @torch.no_grad()
     def forward(self, token_ids: Tensor, state: SequenceState) -> Tensor:
@@ -145,23 +166,3 @@ class Qwen3_5Model:
     def logits(self, hidden: Tensor) -> Tensor:
         """Return the scores of the next token, float32 [T, V], of hidden rows [T, H]."""
         return functional.linear(self._norm(hidden).to(self.dtype), self._head).float()
-
-    def _new_layer_state(self, layer_type: LayerType, capacity: int) -> LayerState:
-        config = self._config
-        if layer_type == "full_attention":
-            return KVState(
-                num_heads=config.num_key_value_heads,
-                head_dim=config.head_dim,
-                capacity=capacity,
-                dtype=self.dtype,
-                device=self.device,
-            )
-        return DeltaState(
-            num_channels=num_conv_channels(config),
-            kernel_size=config.linear_conv_kernel_dim,
-            num_heads=config.linear_num_value_heads,
-            key_dim=config.linear_key_head_dim,
-            value_dim=config.linear_value_head_dim,
-            dtype=self.dtype,
-            device=self.device,
-        )
