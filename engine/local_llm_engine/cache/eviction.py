@@ -42,17 +42,13 @@ def next_out_of_ram(
 
     One that is on disk stays known; of any other, nothing may be needed any more.
     """
-    needed = {piece.parent for piece in pieces if piece.payload.content is not None}
-
-    def may_go(piece: KeptPiece) -> bool:
-        return (
-            piece.payload.content is not None
-            and piece not in needed
-            and piece not in spared
-            and (piece.payload.is_on_disk or _is_idle(piece))
-        )
-
-    return _cheapest(pieces, dearest, may_go)
+    return _next(
+        pieces,
+        dearest,
+        spared,
+        stands_here=lambda payload: payload.content is not None,
+        stands_elsewhere=lambda payload: payload.is_on_disk,
+    )
 
 
 def next_off_disk(
@@ -62,17 +58,13 @@ def next_off_disk(
 
     One that is in RAM stays known; of any other, nothing may be needed any more.
     """
-    needed = {piece.parent for piece in pieces if piece.payload.file is not None}
-
-    def may_go(piece: KeptPiece) -> bool:
-        return (
-            piece.payload.file is not None
-            and piece not in needed
-            and piece not in spared
-            and (piece.payload.content is not None or _is_idle(piece))
-        )
-
-    return _cheapest(pieces, dearest, may_go)
+    return _next(
+        pieces,
+        dearest,
+        spared,
+        stands_here=lambda payload: payload.file is not None,
+        stands_elsewhere=lambda payload: payload.content is not None,
+    )
 
 
 def worth(piece: KeptPiece) -> Rank:
@@ -80,17 +72,31 @@ def worth(piece: KeptPiece) -> Rank:
     return Rank.PINNED if piece.payload.num_pins else piece.payload.rank
 
 
-def _is_idle(piece: KeptPiece) -> bool:
-    """Whether nothing goes on from a piece."""
-    return not piece.num_children and not piece.num_holders
-
-
-def _cheapest(
-    pieces: Collection[KeptPiece], dearest: Rank, may_go: Callable[[KeptPiece], bool]
+def _next(
+    pieces: Collection[KeptPiece],
+    dearest: Rank,
+    spared: Collection[KeptPiece],
+    *,
+    stands_here: Callable[[CachedPiece], bool],
+    stands_elsewhere: Callable[[CachedPiece], bool],
 ) -> KeptPiece | None:
-    """Find the cheapest piece that may go; of equals, the least recently used."""
+    """Find the cheapest piece that may leave a tier; of equals, the least recently used."""
+    here = [piece for piece in pieces if stands_here(piece.payload)]
+    needed = {piece.parent for piece in here}
     return min(
-        (piece for piece in pieces if worth(piece) <= dearest and may_go(piece)),
+        (
+            piece
+            for piece in here
+            if worth(piece) <= dearest
+            and piece not in needed
+            and piece not in spared
+            and (stands_elsewhere(piece.payload) or _is_idle(piece))
+        ),
         key=lambda piece: (worth(piece), piece.last_used),
         default=None,
     )
+
+
+def _is_idle(piece: KeptPiece) -> bool:
+    """Whether nothing goes on from a piece."""
+    return not piece.num_children and not piece.num_holders

@@ -51,18 +51,20 @@ def place(
     It stops at every breakpoint. It leaves a checkpoint at those that end a segment, at those from the
     question on, and, so that a long history read at once does not fill the cache, at those inside a
     segment that lie half an `interval` apart; at multiples of `interval`, so that whatever changes
-    inside a long segment costs one of them more than what follows; and at `divergence`, the token where this prompt parts from all that was read before, where
-    the checkpoint before it is far enough away to pay. Just before the question's first word one is
-    enough, so that a warm satellite costs one. The target always is a stop with a checkpoint.
+    inside a long segment costs one of them more than what follows; and at `divergence`, the token
+    where this prompt parts from all that was read before, where the checkpoint before it is far
+    enough away to pay. Just before the question's first word one is enough, so that a warm satellite
+    costs one. The target always is a stop with a checkpoint.
     """
     breakpoints = [position for position in prompt.breakpoints if position < target]
     segment_ends = {segment.end for segment in prompt.segments}
     kept = [0]
     for position in breakpoints:
+        if _is_spared(position, prompt):
+            continue
         essential = position in segment_ends or position >= prompt.question_start
         if essential or not interval or position - kept[-1] >= interval // 2:
             kept.append(position)
-    kept = [mark for mark in kept if not mark or not _is_spared(mark, prompt)]
     kept.append(target)
     if interval:
         kept += _grid(kept, target, interval)
