@@ -137,7 +137,7 @@ class EngineLoop:
         self.scheduler.remove(sequence)
         try:
             runner.discard(sequence)
-        except Exception:
+        except BaseException:
             _LOGGER.exception("The state of a failed request could not be reset")
         sequence.emit(FailEvent(error))
 
