@@ -17,7 +17,9 @@ from local_llm_engine.runtime.sequence import (
     Sequence,
     SequenceEvent,
 )
-from local_llm_engine.types import FinishReason, Prompt, Purpose, SamplingParams
+from local_llm_engine.types import FinishReason, Purpose
+
+from .sequences import make_sequence
 
 
 class SteppingRunner:
@@ -56,22 +58,7 @@ class Caller:
         self.events: queue.SimpleQueue[SequenceEvent] = queue.SimpleQueue()
 
     def sequence(self, purpose: Purpose = Purpose.VOICE) -> Sequence:
-        return Sequence(
-            prompt=Prompt(
-                token_ids=(1,),
-                segments=(),
-                breakpoints=(),
-                question_start=0,
-                question_end=1,
-            ),
-            sampling=SamplingParams(),
-            purpose=purpose,
-            session="",
-            target=1,
-            max_tokens=1,
-            end_token_ids=frozenset(),
-            emit=self.events.put,
-        )
+        return make_sequence(purpose, self.events.put)
 
     def next_event(self) -> SequenceEvent:
         return self.events.get(timeout=10)

@@ -3,28 +3,10 @@
 import pytest
 
 from local_llm_engine.runtime.scheduler import Scheduler
-from local_llm_engine.runtime.sequence import Phase, Sequence
-from local_llm_engine.types import Prompt, Purpose, SamplingParams
+from local_llm_engine.runtime.sequence import Phase
+from local_llm_engine.types import Purpose
 
-
-def make_sequence(purpose: Purpose) -> Sequence:
-    """Make a sequence with nothing to do."""
-    return Sequence(
-        prompt=Prompt(
-            token_ids=(1,),
-            segments=(),
-            breakpoints=(),
-            question_start=0,
-            question_end=1,
-        ),
-        sampling=SamplingParams(),
-        purpose=purpose,
-        session="",
-        target=1,
-        max_tokens=1,
-        end_token_ids=frozenset(),
-        emit=lambda _: None,
-    )
+from .sequences import make_sequence
 
 
 def test_nothing_to_do() -> None:
