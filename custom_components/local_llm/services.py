@@ -51,10 +51,10 @@ async def _async_warm_up(call: ServiceCall) -> ServiceResponse:
         raise ServiceValidationError(
             translation_domain=DOMAIN, translation_key="no_loaded_entry"
         )
+    # Kept from here on: an entry that is unloaded while another's prompts are read has no runtime data.
+    warm_ups = [entry.runtime_data.warm_up for entry in entries]
     targets = [
-        (entry, target)
-        for entry in entries
-        for target in entry.runtime_data.warm_up.async_targets()
+        (warm_up, target) for warm_up in warm_ups for target in warm_up.async_targets()
     ]
     satellites: list[str] | None = call.data.get(ATTR_SATELLITE)
     for satellite in satellites or ():
@@ -72,12 +72,12 @@ async def _async_warm_up(call: ServiceCall) -> ServiceResponse:
         return satellites is None or satellite in satellites
 
     prompts = []
-    for entry in entries:
-        prompts += await entry.runtime_data.warm_up.async_run(
+    for warm_up in warm_ups:
+        prompts += await warm_up.async_run(
             [
                 target
                 for owner, target in targets
-                if owner is entry and is_wanted(target.speaker.satellite)
+                if owner is warm_up and is_wanted(target.speaker.satellite)
             ]
         )
     return {"prompts": [asdict(prompt) for prompt in prompts]}

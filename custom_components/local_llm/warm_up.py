@@ -149,14 +149,9 @@ class WarmUp:
 
     async def _async_run_scheduled(self) -> None:
         """Warm everything as it is when the turn comes: settings may have changed since."""
-        try:
-            await self._running.acquire()
-        finally:
+        async with self._running:
             self._is_waiting = False
-        try:
             await self._async_warm_all(self.async_targets(), _log_failure)
-        finally:
-            self._running.release()
 
     async def _async_warm(self, target: Target) -> WarmPrompt:
         agent_id, settings, speaker = target

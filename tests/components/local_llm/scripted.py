@@ -101,3 +101,19 @@ class ScriptedEngine:
 
     def close(self) -> None:
         self.closed = True
+
+
+class HeldWarmUps:
+    """Stands in for an engine's `warm_up`: each waits for `go_on`, then fails with `error`."""
+
+    def __init__(self, engine: ScriptedEngine, error: EngineError) -> None:
+        self._engine = engine
+        self._error = error
+        self.begun = asyncio.Event()
+        self.go_on = asyncio.Event()
+
+    async def __call__(self, request: ChatRequest) -> Usage:
+        self._engine.warmed.append(request)
+        self.begun.set()
+        await self.go_on.wait()
+        raise self._error

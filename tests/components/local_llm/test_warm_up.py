@@ -16,10 +16,11 @@ from custom_components.local_llm.const import CONF_WARM_UP, DOMAIN
 from homeassistant.core import CoreState, HomeAssistant
 from homeassistant.exceptions import HomeAssistantError, ServiceValidationError
 from homeassistant.helpers import entity_registry as er
-from local_llm_engine.errors import GenerationError
-from local_llm_engine.types import ChatRequest, Purpose
+from local_llm_engine.errors import EngineClosedError, GenerationError
+from local_llm_engine.types import Purpose
 
 from .conftest import AGENT, AddScripted, ask, speech
+from .scripted import HeldWarmUps
 
 TEMPLATE_TOKENS = 12
 SATELLITES = {
@@ -204,22 +205,15 @@ async def test_an_unfinished_run_is_not_begun_again(
 ) -> None:
     engine = await scripted()
     (entry,) = hass.config_entries.async_entries(DOMAIN)
-    begun, go_on = asyncio.Event(), asyncio.Event()
-
-    async def wait(request: object) -> None:
-        engine.warmed.append(request)
-        begun.set()
-        await go_on.wait()
-        raise GenerationError("stopped")
-
-    with patch.object(engine, "warm_up", wait):
+    held = HeldWarmUps(engine, GenerationError("stopped"))
+    with patch.object(engine, "warm_up", held):
         hass.config_entries.async_update_entry(entry, options={})
-        await begun.wait()
+        await held.begun.wait()
         freezer.move_to("2026-11-30 15:05:00")
         async_fire_time_changed(hass)
         await hass.async_block_till_done()
         assert len(engine.warmed) == 1
-        go_on.set()
+        held.go_on.set()
         await _background(hass)
     assert len(engine.warmed) == 4
 
@@ -231,26 +225,37 @@ async def test_settings_changed_during_a_run_are_warmed_after_it(
     engine = await scripted()
     (entry,) = hass.config_entries.async_entries(DOMAIN)
     (agent,) = entry.subentries.values()
-    begun, go_on = asyncio.Event(), asyncio.Event()
-
-    async def wait(request: ChatRequest) -> None:
-        engine.warmed.append(request)
-        begun.set()
-        await go_on.wait()
-        raise GenerationError("stopped")
-
-    with patch.object(engine, "warm_up", wait):
+    held = HeldWarmUps(engine, GenerationError("stopped"))
+    with patch.object(engine, "warm_up", held):
         hass.config_entries.async_update_entry(entry, options={})
-        await begun.wait()
+        await held.begun.wait()
         for prompt in ("You are a butler.", "You are a pirate."):
             hass.config_entries.async_update_subentry(
                 entry, agent, data={**agent.data, "prompt": prompt}
             )
             await hass.async_block_till_done()
-        go_on.set()
+        held.go_on.set()
         await _background(hass)
     texts = [request.messages[0].text for request in engine.warmed]
     assert ["pirate" in text for text in texts] == [False] * 4 + [True] * 4
+
+
+async def test_actions_that_outlive_their_entry_say_so(
+    hass: HomeAssistant, scripted: AddScripted
+) -> None:
+    """The one at work and the one that waits behind it."""
+    engine = await scripted()
+    (entry,) = hass.config_entries.async_entries(DOMAIN)
+    held = HeldWarmUps(engine, EngineClosedError("closed"))
+    with patch.object(engine, "warm_up", held):
+        actions = [hass.async_create_task(warm_up(hass)) for _ in range(2)]
+        await held.begun.wait()
+        await hass.config_entries.async_unload(entry.entry_id)
+        held.go_on.set()
+        errors = await asyncio.gather(*actions, return_exceptions=True)
+    assert [type(error) for error in errors] == [HomeAssistantError] * 2
+    keys = [getattr(error, "translation_key", None) for error in errors]
+    assert keys == ["engine_closed"] * 2
 
 
 async def test_a_run_ends_with_its_entry(
