@@ -12,7 +12,7 @@ import torch
 
 from .cache.disk import DiskTier
 from .cache.disk_folder import DiskTierError
-from .cache.ram import PromptCache
+from .cache.prompt_cache import PromptCache
 from .cache.records import CallLog
 from .chat import AnswerDecoder, ChatFormat
 from .config import EngineConfig

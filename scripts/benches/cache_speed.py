@@ -16,7 +16,7 @@ import time
 from demo_house.report import table
 import torch
 
-from local_llm_engine.cache.ram import PromptCache, Slot
+from local_llm_engine.cache.prompt_cache import PromptCache, Slot
 from local_llm_engine.cache.ranks import Reader
 from local_llm_engine.cache.state import KVState, SequenceState
 from local_llm_engine.cache.tree import PromptTree

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from local_llm_engine.cache.placement import grid_interval, place, stretch_end
-from local_llm_engine.cache.ram import PromptCache, Slot
+from local_llm_engine.cache.prompt_cache import PromptCache, Slot
 from local_llm_engine.cache.records import CallLog
 from local_llm_engine.cache.sessions import SessionLedger
 from local_llm_engine.models.registry import Model

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from local_llm_engine.cache.disk import DiskTier
-from local_llm_engine.cache.ram import PromptCache, Restored, Slot
+from local_llm_engine.cache.prompt_cache import PromptCache, Restored, Slot
 from local_llm_engine.cache.ranks import Reader
 from local_llm_engine.types import Purpose
 from tests.engine.cache.slots import assert_same_state, make_slot, read, resume

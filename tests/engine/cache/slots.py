@@ -2,7 +2,7 @@
 
 import torch
 
-from local_llm_engine.cache.ram import PromptCache, Restored, Slot
+from local_llm_engine.cache.prompt_cache import PromptCache, Restored, Slot
 from local_llm_engine.cache.ranks import Reader
 from local_llm_engine.cache.state import DeltaState, KVState, SequenceState
 from local_llm_engine.types import Purpose

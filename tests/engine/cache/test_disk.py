@@ -17,7 +17,7 @@ import pytest
 from local_llm_engine.cache import disk, disk_writer
 from local_llm_engine.cache.disk import DiskTier
 from local_llm_engine.cache.disk_folder import DiskFolder, DiskTierError
-from local_llm_engine.cache.ram import PromptCache, Slot
+from local_llm_engine.cache.prompt_cache import PromptCache, Slot
 from local_llm_engine.cache.ranks import Reader
 from local_llm_engine.types import Purpose
 from tests.engine.cache.disks import (

@@ -5,7 +5,7 @@ from itertools import islice, product
 import pytest
 
 from local_llm_engine.builtin import NANO_PATH
-from local_llm_engine.cache.ram import PromptCache
+from local_llm_engine.cache.prompt_cache import PromptCache
 from local_llm_engine.chat import ChatFormat
 from local_llm_engine.config import EngineConfig
 from local_llm_engine.models.registry import Model, load_model

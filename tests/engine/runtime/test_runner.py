@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from local_llm_engine.builtin import NANO_PATH
-from local_llm_engine.cache.ram import PromptCache
+from local_llm_engine.cache.prompt_cache import PromptCache
 from local_llm_engine.cache.records import CallLog
 from local_llm_engine.cache.state import SequenceState
 from local_llm_engine.chat import ChatFormat

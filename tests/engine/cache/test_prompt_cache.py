@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from local_llm_engine.cache.ram import PromptCache
+from local_llm_engine.cache.prompt_cache import PromptCache
 from local_llm_engine.cache.ranks import Reader
 from local_llm_engine.types import Purpose
 from tests.engine.cache.slots import (
