@@ -1,5 +1,6 @@
 """Local LLM: answers a home's voice assistant from a language model that runs on the home's own machine."""
 
+from homeassistant.config_entries import ConfigEntryState
 from homeassistant.const import EVENT_HOMEASSISTANT_STOP, Platform
 from homeassistant.core import Event, HomeAssistant
 from homeassistant.exceptions import ConfigEntryError
@@ -7,10 +8,12 @@ from homeassistant.helpers import config_validation as cv
 from homeassistant.helpers.typing import ConfigType
 
 from .const import DOMAIN
+from .engine_entity import async_register_engine_device
 from .failures import EngineUnavailableError
 from .runtime import (
     LocalLlmConfigEntry,
     LocalLlmRuntimeData,
+    as_agents,
     async_load_engine,
     async_remove_cache,
 )
@@ -18,7 +21,11 @@ from .services import async_setup_services
 from .warm_up import WarmUp
 
 CONFIG_SCHEMA = cv.config_entry_only_config_schema(DOMAIN)
-PLATFORMS = (Platform.CONVERSATION,)
+# What stands for agents, and is replaced when one of them changes
+AGENT_PLATFORMS = (Platform.CONVERSATION,)
+# What stands for the engine as a whole
+ENGINE_PLATFORMS = (Platform.BUTTON,)
+PLATFORMS = (*AGENT_PLATFORMS, *ENGINE_PLATFORMS)
 
 
 async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
@@ -48,7 +55,13 @@ async def async_setup_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> 
     )
 
     entry.runtime_data = LocalLlmRuntimeData(
-        engine=engine, loaded_with=entry.data, warm_up=WarmUp(hass, entry, engine)
+        engine=engine,
+        engine_device_id=async_register_engine_device(
+            hass, entry, engine.status().model.name
+        ),
+        loaded_with=entry.data,
+        agents=as_agents(entry),
+        warm_up=WarmUp(hass, entry, engine),
     )
     await hass.config_entries.async_forward_entry_setups(entry, PLATFORMS)
     entry.runtime_data.warm_up.async_start()
@@ -58,8 +71,9 @@ async def async_setup_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> 
 
 
 async def async_unload_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> bool:
-    """Take the agents away; the engine is closed after them."""
-    return await hass.config_entries.async_unload_platforms(entry, PLATFORMS)
+    """Take the entities away; the engine is closed after them."""
+    async with entry.runtime_data.updating:
+        return await hass.config_entries.async_unload_platforms(entry, PLATFORMS)
 
 
 async def async_remove_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> None:
@@ -71,13 +85,20 @@ async def _async_entry_updated(hass: HomeAssistant, entry: LocalLlmConfigEntry) 
     """Apply changes of an entry.
 
     Only a change of the engine's own settings loads it anew: what it has read already is worth
-    minutes on a slow machine, and a new temperature does not take it away.
+    minutes on a slow machine, and a new temperature does not take it away. Only a change of its
+    agents replaces them, and nothing replaces what stands for the engine.
     """
     runtime = entry.runtime_data
     if runtime.loaded_with != entry.data:
         hass.config_entries.async_schedule_reload(entry.entry_id)
         return
     async with runtime.updating:
-        await hass.config_entries.async_unload_platforms(entry, PLATFORMS)
-        await hass.config_entries.async_forward_entry_setups(entry, PLATFORMS)
-    runtime.warm_up.async_start()
+        if entry.state is not ConfigEntryState.LOADED:
+            # It was unloaded while this change waited for an earlier one.
+            return
+        async_register_engine_device(hass, entry, runtime.engine.status().model.name)
+        if runtime.agents != (agents := as_agents(entry)):
+            runtime.agents = agents
+            await hass.config_entries.async_unload_platforms(entry, AGENT_PLATFORMS)
+            await hass.config_entries.async_forward_entry_setups(entry, AGENT_PLATFORMS)
+        runtime.warm_up.async_start()

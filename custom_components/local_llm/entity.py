@@ -12,6 +12,7 @@ from local_llm_engine.errors import EngineError
 from local_llm_engine.types import FinishDelta, FinishReason, Purpose
 
 from .const import DOMAIN, MAX_TOOL_ROUNDS
+from .engine_entity import MANUFACTURER
 from .failures import request_failure
 from .prompt import build_request
 from .runtime import LocalLlmConfigEntry
@@ -34,9 +35,10 @@ class LocalLlmEntity(Entity):
         self._attr_device_info = dr.DeviceInfo(
             identifiers={(DOMAIN, subentry.subentry_id)},
             name=subentry.title,
-            manufacturer="Local LLM",
+            manufacturer=MANUFACTURER,
             model=self._engine.status().model.name,
             entry_type=dr.DeviceEntryType.SERVICE,
+            via_device_id=entry.runtime_data.engine_device_id,
         )
 
     async def _async_answer(

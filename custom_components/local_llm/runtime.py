@@ -1,7 +1,7 @@
 """What a loaded entry holds: its engine, and how it is loaded and let go."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 import logging
@@ -9,7 +9,7 @@ from pathlib import Path
 import shutil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from homeassistant.config_entries import ConfigEntry
+from homeassistant.config_entries import ConfigEntry, ConfigSubentryDataWithId
 from homeassistant.const import CONF_DEVICE, CONF_MODEL
 from homeassistant.core import HomeAssistant
 from local_llm_engine.builtin import NANO_PATH
@@ -37,15 +37,23 @@ type LocalLlmConfigEntry = ConfigEntry[LocalLlmRuntimeData]
 
 @dataclass(kw_only=True)
 class LocalLlmRuntimeData:
-    """An entry's engine, the entry's data that it was loaded with, and the warm-up of its prompts.
+    """An entry's engine and its device, what it was loaded with, and the warm-up of its prompts.
 
-    `updating` is held while the agents are replaced.
+    `loaded_with` is the entry's data; `agents` is what the agents that stand now were made from.
+    `updating` is held while they are replaced.
     """
 
     engine: Engine
+    engine_device_id: str
     loaded_with: Mapping[str, Any]
+    agents: Sequence[ConfigSubentryDataWithId]
     warm_up: WarmUp
     updating: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+def as_agents(entry: LocalLlmConfigEntry) -> Sequence[ConfigSubentryDataWithId]:
+    """Return what an entry's agents are made from as it is now; Home Assistant changes sub-entries in place."""
+    return [subentry.as_dict() for subentry in entry.subentries.values()]
 
 
 class ModelFacts(NamedTuple):

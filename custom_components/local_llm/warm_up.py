@@ -133,6 +133,11 @@ class WarmUp:
         return warm
 
     @callback
+    def async_run_now(self) -> None:
+        """Warm everything in the background, after the run that may be at work."""
+        self._schedule_run(self._hass)
+
+    @callback
     def _hourly(self, _: datetime) -> None:
         """Warm everything, unless the last run is not even through."""
         if not self._running.locked():

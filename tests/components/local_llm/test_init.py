@@ -8,11 +8,14 @@ import threading
 from unittest.mock import patch
 
 import pytest
-from pytest_homeassistant_custom_component.common import MockConfigEntry
+from pytest_homeassistant_custom_component.common import (
+    MockConfigEntry,
+    async_capture_events,
+)
 
 from custom_components.local_llm.const import DOMAIN
 from homeassistant.config_entries import ConfigEntryState
-from homeassistant.const import EVENT_HOMEASSISTANT_STOP
+from homeassistant.const import EVENT_HOMEASSISTANT_STOP, EVENT_STATE_CHANGED
 from homeassistant.core import HomeAssistant
 from homeassistant.setup import async_setup_component
 from local_llm_engine.builtin import NANO_PATH
@@ -169,6 +172,51 @@ async def test_a_renamed_entry_keeps_its_engine(
     await hass.async_block_till_done()
     assert entry.runtime_data.engine is engine
     assert hass.states.get(AGENT).state != "unavailable"
+
+
+async def test_a_changed_agent_is_replaced_and_nothing_else(
+    hass: HomeAssistant, entry: MockConfigEntry
+) -> None:
+    engine = entry.runtime_data.engine
+    changes = async_capture_events(hass, EVENT_STATE_CHANGED)
+    (subentry,) = entry.subentries.values()
+    hass.config_entries.async_update_subentry(
+        entry, subentry, data={**subentry.data, "prompt": "Be brief."}
+    )
+    await hass.async_block_till_done()
+    assert {change.data["entity_id"] for change in changes} == {AGENT}
+    assert entry.runtime_data.engine is engine
+
+
+async def test_changed_options_replace_nothing(
+    hass: HomeAssistant, entry: MockConfigEntry
+) -> None:
+    changes = async_capture_events(hass, EVENT_STATE_CHANGED)
+    hass.config_entries.async_update_entry(entry, options={"warm_up": True})
+    await hass.async_block_till_done(wait_background_tasks=True)
+    assert changes == []
+    assert entry.runtime_data.engine.status().records
+
+
+async def test_a_change_just_before_the_end_revives_nothing(
+    hass: HomeAssistant, scripted: AddScripted
+) -> None:
+    engine = await scripted(says("Yes."))
+    (entry,) = hass.config_entries.async_entries(DOMAIN)
+    (subentry,) = entry.subentries.values()
+    async with entry.runtime_data.updating:
+        hass.config_entries.async_update_subentry(
+            entry, subentry, data={**subentry.data, "prompt": "Be brief."}
+        )
+        hass.config_entries.async_update_entry(entry, options={"warm_up": True})
+        unload = hass.async_create_task(
+            hass.config_entries.async_unload(entry.entry_id)
+        )
+        await asyncio.sleep(0)
+    assert await unload
+    await hass.async_block_till_done(wait_background_tasks=True)
+    assert hass.states.get(AGENT).state == "unavailable"
+    assert engine.warmed == []
 
 
 async def test_importing_the_integration_does_not_import_torch(

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from custom_components import local_llm
-from custom_components.local_llm import const, failures
+from custom_components.local_llm import button, const, failures
 from homeassistant.core import HomeAssistant
 from homeassistant.loader import async_get_integration
 
@@ -117,11 +117,31 @@ def test_actions_are_described(english: dict[str, Any]) -> None:
         assert set(texts["fields"]) == set(description["fields"])
 
 
-def test_icons_are_those_of_entities() -> None:
-    keys = set(re.findall(r'_attr_translation_key = "(\w+)"', code()))
-    assert {
-        key for entities in load("icons.json")["entity"].values() for key in entities
-    } == keys
+def entity_keys(file: dict[str, Any]) -> set[tuple[str, str]]:
+    return {
+        (platform, key)
+        for platform, entities in file["entity"].items()
+        for key in entities
+    }
+
+
+# What stands for the engine as a whole, by what it is described with
+ENGINE_ENTITIES = {
+    (platform, description.key)
+    for platform, descriptions in {"button": [button.WARM_UP_NOW]}.items()
+    for description in descriptions
+}
+
+
+def test_entities_have_icons() -> None:
+    agents = set(re.findall(r'_attr_translation_key = "(\w+)"', code()))
+    assert entity_keys(load("icons.json")) == ENGINE_ENTITIES | {
+        (agent, agent) for agent in agents
+    }
+
+
+def test_the_engines_entities_have_names(english: dict[str, Any]) -> None:
+    assert entity_keys(english) == ENGINE_ENTITIES
 
 
 def test_steps_have_texts(english: dict[str, Any]) -> None:
