@@ -1,14 +1,19 @@
 """Builds what the engine is asked: one way for a spoken question and for a warm-up, so that they cannot differ."""
 
 from homeassistant.components import conversation
-from homeassistant.core import HomeAssistant
+from homeassistant.core import Context, HomeAssistant
 from homeassistant.helpers import llm
 from local_llm_engine.types import ChatRequest, Purpose, TextPart
 
 from .const import DOMAIN
 from .house_api import HouseAPI, HouseInstance
 from .messages import as_messages
+from .satellites import Speaker
 from .settings import AgentSettings
+
+# The engine reads up to the question, so the words of this one are never read.
+_ANY_QUESTION = "Hello"
+_SESSION_WITHOUT_DEVICE = "no device"
 
 
 async def async_provide_prompt(
@@ -44,6 +49,38 @@ async def async_provide_prompt(
     await chat_log.async_provide_llm_data(
         llm_context, api, settings.instructions, question.extra_system_prompt
     )
+
+
+async def async_next_request(
+    hass: HomeAssistant, agent_id: str, settings: AgentSettings, speaker: Speaker
+) -> ChatRequest:
+    """Return the request that the next question of a speaker will be, up to its words.
+
+    Raises:
+        ConverseError: the instructions are not a valid template.
+        HomeAssistantError: one of the LLM APIs is not there, or not for anybody.
+    """
+    question = conversation.ConversationInput(
+        text=_ANY_QUESTION,
+        context=Context(),
+        conversation_id=None,
+        device_id=speaker.device_id,
+        satellite_id=speaker.satellite,
+        language=speaker.language,
+        agent_id=agent_id,
+    )
+    # It stands in no list of conversations, so nobody sees it and nothing is left of it.
+    chat_log = conversation.ChatLog(hass, "next question")
+    await async_provide_prompt(hass, chat_log, question, settings)
+    chat_log.async_add_user_content(conversation.UserContent(question.text))
+    return build_request(
+        chat_log, settings, purpose=Purpose.WARM_UP, session=speaker_name(speaker)
+    )
+
+
+def speaker_name(speaker: Speaker) -> str:
+    """Return what names a speaker in call records and logs."""
+    return speaker.satellite or _SESSION_WITHOUT_DEVICE
 
 
 def build_request(

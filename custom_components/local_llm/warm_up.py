@@ -7,19 +7,17 @@ from datetime import datetime
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from homeassistant.components import conversation
 from homeassistant.const import Platform
-from homeassistant.core import CALLBACK_TYPE, Context, HomeAssistant, callback
+from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import entity_registry as er
 from homeassistant.helpers.event import async_track_time_change
 from homeassistant.helpers.start import async_at_started
 from local_llm_engine.errors import EngineError
-from local_llm_engine.types import Purpose
 
 from .const import CONF_WARM_UP, DOMAIN
 from .failures import request_failure
-from .prompt import async_provide_prompt, build_request
+from .prompt import async_next_request, speaker_name
 from .runtime import LocalLlmConfigEntry
 from .satellites import Speaker, async_speakers
 from .settings import AgentSettings
@@ -31,10 +29,6 @@ _LOGGER = logging.getLogger(__name__)
 
 # Past the full hour, when automations and integrations are done with theirs
 _MINUTE = 5
-
-# The engine reads up to the question, so the words of this one are never read.
-_ANY_QUESTION = "Hello"
-_SESSION_WITHOUT_DEVICE = "no device"
 
 
 class Target(NamedTuple):
@@ -160,24 +154,7 @@ class WarmUp:
 
     async def _async_warm(self, target: Target) -> WarmPrompt:
         agent_id, settings, speaker = target
-        question = conversation.ConversationInput(
-            text=_ANY_QUESTION,
-            context=Context(),
-            conversation_id=None,
-            device_id=speaker.device_id,
-            satellite_id=speaker.satellite,
-            language=speaker.language,
-            agent_id=agent_id,
-        )
-        chat_log = conversation.ChatLog(self._hass, "warm-up")
-        await async_provide_prompt(self._hass, chat_log, question, settings)
-        chat_log.async_add_user_content(conversation.UserContent(question.text))
-        request = build_request(
-            chat_log,
-            settings,
-            purpose=Purpose.WARM_UP,
-            session=speaker.satellite or _SESSION_WITHOUT_DEVICE,
-        )
+        request = await async_next_request(self._hass, agent_id, settings, speaker)
         try:
             usage = await self._engine.warm_up(request)
         except EngineError as err:
@@ -195,6 +172,6 @@ class WarmUp:
 def _log_failure(target: Target, error: HomeAssistantError) -> None:
     _LOGGER.warning(
         "Could not warm the prompt of %s: %s",
-        target.speaker.satellite or _SESSION_WITHOUT_DEVICE,
+        speaker_name(target.speaker),
         error,
     )
