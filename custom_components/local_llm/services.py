@@ -14,9 +14,11 @@ from homeassistant.core import (
 )
 from homeassistant.exceptions import ServiceValidationError
 from homeassistant.helpers import config_validation as cv
+from homeassistant.util.json import JsonValueType
 
 from .const import DOMAIN
 from .runtime import LocalLlmConfigEntry
+from .warm_up import ColdPrompt, WarmPrompt
 
 SERVICE_WARM_UP: Final = "warm_up"
 ATTR_NO_DEVICE: Final = "no_device"
@@ -71,13 +73,30 @@ async def _async_warm_up(call: ServiceCall) -> ServiceResponse:
             return no_device
         return satellites is None or satellite in satellites
 
-    prompts = []
+    warm: list[WarmPrompt] = []
+    cold: list[ColdPrompt] = []
     for warm_up in warm_ups:
-        prompts += await warm_up.async_run(
+        result = await warm_up.async_run(
             [
                 target
                 for owner, target in targets
                 if owner is warm_up and is_wanted(target.speaker.satellite)
             ]
         )
-    return {"prompts": [asdict(prompt) for prompt in prompts]}
+        warm += result.warm
+        cold += result.cold
+    if cold and not (warm and call.return_response):
+        raise cold[0].error
+    return {
+        "prompts": [asdict(prompt) for prompt in warm],
+        "failures": [_failure(prompt) for prompt in cold],
+    }
+
+
+def _failure(prompt: ColdPrompt) -> dict[str, JsonValueType]:
+    return {
+        "agent": prompt.agent,
+        "satellite": prompt.satellite,
+        "language": prompt.language,
+        "error": str(prompt.error),
+    }

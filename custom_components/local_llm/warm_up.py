@@ -1,4 +1,4 @@
-"""Reads every prompt that will be asked with before anybody asks: after start-up, every hour, and on demand."""
+"""Reads every prompt that will be asked with before anybody asks; says what that took and what was warm already."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -13,11 +13,12 @@ from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import entity_registry as er
 from homeassistant.helpers.event import async_track_time_change
 from homeassistant.helpers.start import async_at_started
+from homeassistant.util import dt as dt_util
 from local_llm_engine.errors import EngineError
 
 from .const import CONF_WARM_UP, DOMAIN
 from .failures import request_failure
-from .prompt import async_next_request, speaker_name
+from .prompt import async_next_request
 from .runtime import LocalLlmConfigEntry
 from .satellites import Speaker, async_speakers
 from .settings import AgentSettings
@@ -30,6 +31,9 @@ _LOGGER = logging.getLogger(__name__)
 # Past the full hour, when automations and integrations are done with theirs
 _MINUTE = 5
 
+# Past midnight, when nobody's clock says yesterday any more
+_SECONDS_PAST_MIDNIGHT = 10
+
 
 class Target(NamedTuple):
     """A prompt to warm: which agent, how it asks the engine, and who will ask it."""
@@ -41,7 +45,10 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmPrompt:
-    """A prompt that is warm now, and what it cost. `satellite` is None for questions without a device."""
+    """A prompt that is warm now, and what it cost. `satellite` is None for questions without a device.
+
+    `already_warm` says that the engine found all of it in its prompt cache and read nothing.
+    """
 
     agent: str
     satellite: str | None
@@ -49,10 +56,45 @@ class WarmPrompt:
     prompt_tokens: int
     reread_tokens: int
     seconds: float
+    already_warm: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColdPrompt:
+    """A prompt that could not be warmed, and why."""
+
+    agent: str
+    satellite: str | None
+    language: str
+    error: HomeAssistantError
+
+    @property
+    def asker(self) -> str:
+        """Say whose prompt it is."""
+        return f"{self.satellite or 'questions without a device'} ({self.agent}, {self.language})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmUpRun:
+    """What a run over all prompts found; of the warm ones `num_skipped` were warm already."""
+
+    ended_at: datetime
+    num_targets: int
+    num_warm: int
+    num_skipped: int
+    reread_tokens: int
+    seconds: float
+
+
+class WarmUpResult(NamedTuple):
+    """What came of each prompt of a run."""
+
+    warm: tuple[WarmPrompt, ...]
+    cold: tuple[ColdPrompt, ...]
 
 
 class WarmUp:
-    """The warm-up of one entry's agents and its schedule. Runs one at a time."""
+    """The warm-up of one entry's agents. Runs one at a time; one prompt's failure does not stop the others."""
 
     def __init__(
         self, hass: HomeAssistant, entry: LocalLlmConfigEntry, engine: Engine
@@ -64,18 +106,22 @@ class WarmUp:
         self._running = asyncio.Lock()
         self._is_waiting = False
         self._unschedule: list[CALLBACK_TYPE] = []
+        self._listeners: list[Callable[[], None]] = []
+        self._failing: frozenset[str] = frozenset()
+        self.last_run: WarmUpRun | None = None
+
+    @callback
+    def async_add_listener(self, listener: Callable[[], None]) -> CALLBACK_TYPE:
+        """Call `listener` whenever `last_run` changes; return what ends that."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
 
     @callback
     def async_start(self) -> None:
         """Follow the schedule, from the end of Home Assistant's start on; not at all where it is turned off."""
         self.async_stop()
         if self._entry.options.get(CONF_WARM_UP, True):
-            self._unschedule = [
-                async_at_started(self._hass, self._schedule_run),
-                async_track_time_change(
-                    self._hass, self._hourly, minute=_MINUTE, second=0
-                ),
-            ]
+            self._unschedule.append(async_at_started(self._hass, self._begin))
 
     @callback
     def async_stop(self) -> None:
@@ -98,59 +144,85 @@ class WarmUp:
             for speaker in async_speakers(self._hass, agent.entity_id)
         ]
 
-    async def async_run(
-        self,
-        targets: Sequence[Target],
-        on_failure: Callable[[Target, HomeAssistantError], None] | None = None,
-    ) -> list[WarmPrompt]:
-        """Warm these prompts, one after the other.
-
-        Raises:
-            HomeAssistantError: a prompt cannot be built or read, and there is no `on_failure` to tell.
-        """
+    async def async_run(self, targets: Sequence[Target]) -> WarmUpResult:
+        """Warm these prompts, one after the other."""
         async with self._running:
-            return await self._async_warm_all(targets, on_failure)
-
-    async def _async_warm_all(
-        self,
-        targets: Sequence[Target],
-        on_failure: Callable[[Target, HomeAssistantError], None] | None,
-    ) -> list[WarmPrompt]:
-        warm: list[WarmPrompt] = []
-        for target in targets:
-            try:
-                warm.append(await self._async_warm(target))
-            except HomeAssistantError as err:
-                if on_failure is None:
-                    raise
-                on_failure(target, err)
-        return warm
+            return await self._async_warm_all(targets)
 
     @callback
     def async_run_now(self) -> None:
-        """Warm everything in the background, after the run that may be at work."""
-        self._schedule_run(self._hass)
-
-    @callback
-    def _hourly(self, _: datetime) -> None:
-        """Warm everything, unless the last run is not even through."""
-        if not self._running.locked():
-            self._schedule_run(self._hass)
-
-    @callback
-    def _schedule_run(self, _: HomeAssistant) -> None:
-        """Warm everything, after the run that may be at work with older settings; one waits at most."""
+        """Warm everything in the background, after the run that may be at work with older settings; one waits at most."""
         if not self._is_waiting:
             self._is_waiting = True
             self._entry.async_create_background_task(
                 self._hass, self._async_run_scheduled(), name=f"{DOMAIN} warm-up"
             )
 
+    @callback
+    def _begin(self, _: HomeAssistant) -> None:
+        """Warm everything now, every hour, and for the new date at midnight."""
+        self._unschedule += [
+            async_track_time_change(
+                self._hass, self._on_hour, minute=_MINUTE, second=0
+            ),
+            async_track_time_change(
+                self._hass,
+                self._on_midnight,
+                hour=0,
+                minute=0,
+                second=_SECONDS_PAST_MIDNIGHT,
+            ),
+        ]
+        self.async_run_now()
+
+    @callback
+    def _on_hour(self, _: datetime) -> None:
+        """Warm everything, unless the last run is not even through."""
+        if not self._running.locked():
+            self.async_run_now()
+
+    @callback
+    def _on_midnight(self, _: datetime) -> None:
+        self.async_run_now()
+
     async def _async_run_scheduled(self) -> None:
-        """Warm everything as it is when the turn comes: settings may have changed since."""
         async with self._running:
+            # Targets are found when the turn comes: settings may have changed since.
             self._is_waiting = False
-            await self._async_warm_all(self.async_targets(), _log_failure)
+            await self._async_warm_everything()
+
+    async def _async_warm_everything(self) -> None:
+        targets = self.async_targets()
+        result = await self._async_warm_all(targets)
+        self.last_run = WarmUpRun(
+            ended_at=dt_util.utcnow(),
+            num_targets=len(targets),
+            num_warm=len(result.warm),
+            num_skipped=sum(prompt.already_warm for prompt in result.warm),
+            reread_tokens=sum(prompt.reread_tokens for prompt in result.warm),
+            seconds=sum(prompt.seconds for prompt in result.warm),
+        )
+        self._tell(self.last_run, result.cold)
+        for listener in tuple(self._listeners):
+            listener()
+
+    async def _async_warm_all(self, targets: Sequence[Target]) -> WarmUpResult:
+        warm: list[WarmPrompt] = []
+        cold: list[ColdPrompt] = []
+        for target in targets:
+            try:
+                warm.append(await self._async_warm(target))
+            except HomeAssistantError as err:
+                agent_id, _, speaker = target
+                cold.append(
+                    ColdPrompt(
+                        agent=agent_id,
+                        satellite=speaker.satellite,
+                        language=speaker.language,
+                        error=err,
+                    )
+                )
+        return WarmUpResult(tuple(warm), tuple(cold))
 
     async def _async_warm(self, target: Target) -> WarmPrompt:
         agent_id, settings, speaker = target
@@ -159,19 +231,32 @@ class WarmUp:
             usage = await self._engine.warm_up(request)
         except EngineError as err:
             raise request_failure(err) from err
-        return WarmPrompt(
+        prompt = WarmPrompt(
             agent=agent_id,
             satellite=speaker.satellite,
             language=speaker.language,
             prompt_tokens=usage.prompt_tokens,
             reread_tokens=usage.reread_tokens,
             seconds=usage.queue_seconds + usage.prefill_seconds,
+            already_warm=usage.reread_tokens == 0,
         )
+        _LOGGER.debug("Warmed up: %s", prompt)
+        return prompt
 
-
-def _log_failure(target: Target, error: HomeAssistantError) -> None:
-    _LOGGER.warning(
-        "Could not warm the prompt of %s: %s",
-        speaker_name(target.speaker),
-        error,
-    )
+    def _tell(self, run: WarmUpRun, cold: Sequence[ColdPrompt]) -> None:
+        """Log a run; warn when a prompt begins to fail, not again every hour."""
+        _LOGGER.info(
+            "Of %d prompts %d are warm, %d of them already were; read %d tokens in %.1f s",
+            run.num_targets,
+            run.num_warm,
+            run.num_skipped,
+            run.reread_tokens,
+            run.seconds,
+        )
+        failing = {prompt.asker: prompt.error for prompt in cold}
+        for asker, error in failing.items():
+            if asker not in self._failing:
+                _LOGGER.warning("Could not warm the prompt of %s: %s", asker, error)
+        for asker in sorted(self._failing - failing.keys()):
+            _LOGGER.info("The prompt of %s no longer fails", asker)
+        self._failing = frozenset(failing)

@@ -1,6 +1,7 @@
 """The warm-up: after it, a question costs its own words."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 import logging
 from unittest.mock import patch
@@ -13,16 +14,21 @@ from pytest_homeassistant_custom_component.common import (
 )
 
 from custom_components.local_llm.const import CONF_WARM_UP, DOMAIN
+from custom_components.local_llm.warm_up import WarmUpRun
 from homeassistant.core import CoreState, HomeAssistant
 from homeassistant.exceptions import HomeAssistantError, ServiceValidationError
-from homeassistant.helpers import entity_registry as er
+from homeassistant.helpers import area_registry as ar, entity_registry as er
+from homeassistant.util import dt as dt_util
 from local_llm_engine.errors import EngineClosedError, GenerationError
-from local_llm_engine.types import Purpose
+from local_llm_engine.types import ChatRequest, Purpose, Usage
 
 from .conftest import AGENT, AddScripted, ask, speech
-from .scripted import HeldWarmUps
+from .house import area_id
+from .scripted import HeldWarmUps, ScriptedEngine
 
 TEMPLATE_TOKENS = 12
+KITCHEN = "assist_satellite.kitchen_voice"
+FAILURE = "The engine failed while it computed the answer: nan"
 SATELLITES = {
     "assist_satellite.bedroom_voice",
     "assist_satellite.kitchen_voice",
@@ -36,6 +42,29 @@ async def warm_up(hass: HomeAssistant, **data: object) -> list[dict]:
     )
     assert response is not None
     return response["prompts"]
+
+
+async def run_now(hass: HomeAssistant) -> WarmUpRun:
+    (entry,) = hass.config_entries.async_loaded_entries(DOMAIN)
+    entry.runtime_data.warm_up.async_run_now()
+    await _background(hass)
+    run: WarmUpRun | None = entry.runtime_data.warm_up.last_run
+    assert run is not None
+    return run
+
+
+class Picky:
+    """Stands in for an engine's `warm_up`: fails for one session."""
+
+    def __init__(self, engine: ScriptedEngine, session: str) -> None:
+        self._warm_up = engine.warm_up
+        self._session = session
+
+    async def __call__(self, request: ChatRequest) -> Usage:
+        usage = await self._warm_up(request)
+        if request.session == self._session:
+            raise GenerationError("nan")
+        return usage
 
 
 async def test_first_question_of_each_satellite_reads_only_its_own_words(
@@ -71,8 +100,10 @@ async def test_second_warm_up_has_nothing_left_to_read(
     assert [prompt["prompt_tokens"] for prompt in warm] == [
         prompt["prompt_tokens"] for prompt in cold
     ]
-    assert max(prompt["reread_tokens"] for prompt in warm) <= TEMPLATE_TOKENS
+    assert [prompt["reread_tokens"] for prompt in warm] == [0] * 4
+    assert [prompt["already_warm"] for prompt in warm] == [True] * 4
     assert cold[0]["reread_tokens"] == cold[0]["prompt_tokens"]
+    assert not any(prompt["already_warm"] for prompt in cold)
 
 
 async def test_tells_what_it_cost(hass: HomeAssistant, scripted: AddScripted) -> None:
@@ -85,6 +116,7 @@ async def test_tells_what_it_cost(hass: HomeAssistant, scripted: AddScripted) ->
             "prompt_tokens": 100,
             "reread_tokens": 10,
             "seconds": 0.75,
+            "already_warm": False,
         }
     ]
 
@@ -188,16 +220,137 @@ async def test_schedule_can_be_turned_off_and_on(
 
 
 async def test_a_failure_leaves_the_others_warm(
+    hass: HomeAssistant, scripted: AddScripted
+) -> None:
+    engine = await scripted()
+    with patch.object(engine, "warm_up", Picky(engine, KITCHEN)):
+        response = await hass.services.async_call(
+            DOMAIN, "warm_up", {}, blocking=True, return_response=True
+        )
+    assert response is not None
+    assert {prompt["satellite"] for prompt in response["prompts"]} == (
+        SATELLITES - {KITCHEN} | {None}
+    )
+    assert response["failures"] == [
+        {
+            "agent": AGENT,
+            "satellite": KITCHEN,
+            "language": "en",
+            "error": FAILURE,
+        }
+    ]
+
+
+async def test_a_failure_is_told_where_nobody_looks_at_the_response(
+    hass: HomeAssistant, scripted: AddScripted
+) -> None:
+    engine = await scripted()
+    with (
+        patch.object(engine, "warm_up", Picky(engine, KITCHEN)),
+        pytest.raises(HomeAssistantError, match="The engine failed"),
+    ):
+        await hass.services.async_call(DOMAIN, "warm_up", {}, blocking=True)
+    assert len(engine.warmed) == 4
+
+
+async def test_a_lasting_failure_is_logged_once(
+    hass: HomeAssistant,
+    scripted: AddScripted,
+    freezer: FrozenDateTimeFactory,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "custom_components.local_llm")
+    freezer.move_to("2026-11-30 14:30:00")
+    engine = await scripted(options={})
+    await _background(hass)
+    engine.warmed.clear()
+    with patch.object(engine, "warm_up", Picky(engine, KITCHEN)):
+        for _ in range(2):
+            freezer.tick(timedelta(hours=1))
+            async_fire_time_changed(hass)
+            await _background(hass)
+    assert len(engine.warmed) == 8
+    freezer.tick(timedelta(hours=1))
+    async_fire_time_changed(hass)
+    await _background(hass)
+    told = [
+        (record.levelno, record.message)
+        for record in caplog.records
+        if KITCHEN in record.message
+    ]
+    assert told == [
+        (
+            logging.WARNING,
+            f"Could not warm the prompt of {KITCHEN} ({AGENT}, en): {FAILURE}",
+        ),
+        (logging.INFO, f"The prompt of {KITCHEN} ({AGENT}, en) no longer fails"),
+    ]
+
+
+async def test_tells_what_the_last_run_found(
     hass: HomeAssistant, scripted: AddScripted, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await scripted([GenerationError("nan")])
-    (entry,) = hass.config_entries.async_entries(DOMAIN)
-    hass.config_entries.async_update_entry(entry, options={})
+    caplog.set_level(logging.INFO, "custom_components.local_llm")
+    engine = await scripted()
+    runtime = hass.config_entries.async_entries(DOMAIN)[0].runtime_data
+    seen: list[WarmUpRun | None] = []
+    stop = runtime.warm_up.async_add_listener(
+        lambda: seen.append(runtime.warm_up.last_run)
+    )
+    assert runtime.warm_up.last_run is None
+    run = await run_now(hass)
+    assert run == WarmUpRun(
+        ended_at=dt_util.utcnow(),
+        num_targets=4,
+        num_warm=4,
+        num_skipped=0,
+        reread_tokens=40,
+        seconds=3.0,
+    )
+    assert (
+        "Of 4 prompts 4 are warm, 0 of them already were; read 40 tokens in 3.0 s"
+    ) in caplog.text
+    with patch.object(engine, "warm_up", Picky(engine, KITCHEN)):
+        await run_now(hass)
+    assert seen == [run, replace(run, num_warm=3, reread_tokens=30, seconds=2.25)]
+    stop()
+    await run_now(hass)
+    assert len(seen) == 2
+    assert runtime.warm_up.last_run == run
+
+
+async def test_skips_what_is_warm_and_says_so(
+    hass: HomeAssistant, entry: MockConfigEntry
+) -> None:
+    """The engine is asked: what it still knows is not read, what it lost is."""
+    run = await run_now(hass)
+    assert (run.num_warm, run.num_skipped) == (4, 0)
+    assert run.reread_tokens > 0
+    ar.async_get(hass).async_update(area_id(hass, "Kitchen"), aliases={"Cookery"})
+    await warm_up(hass, satellite=KITCHEN)
+    run = await run_now(hass)
+    assert (run.num_warm, run.num_skipped) == (4, 1)
+    again = await run_now(hass)
+    assert (again.num_warm, again.num_skipped, again.reread_tokens) == (4, 4, 0)
+
+
+async def test_reads_the_new_date_line_just_after_midnight(
+    hass: HomeAssistant, scripted: AddScripted, freezer: FrozenDateTimeFactory
+) -> None:
+    await hass.config.async_set_time_zone("Europe/Berlin")
+    freezer.move_to("2026-11-30 22:30:00+00:00")
+    engine = await scripted(options={})
     await _background(hass)
-    told = [record for record in caplog.records if "Could not warm" in record.message]
-    assert len(told) == 4
-    assert {record.levelno for record in told} == {logging.WARNING}
-    assert "assist_satellite.kitchen_voice" in caplog.text
+    engine.warmed.clear()
+    freezer.move_to("2026-11-30 23:00:09+00:00")
+    async_fire_time_changed(hass)
+    await _background(hass)
+    assert engine.warmed == []
+    freezer.tick(timedelta(seconds=2))
+    async_fire_time_changed(hass)
+    await _background(hass)
+    texts = [request.messages[0].text for request in engine.warmed]
+    assert ["Tuesday, 1 December" in text for text in texts] == [True] * 4
 
 
 async def test_an_unfinished_run_is_not_begun_again(
