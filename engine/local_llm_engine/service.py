@@ -35,6 +35,7 @@ from .types import (
     Delta,
     FinishDelta,
     FinishReason,
+    Inspection,
     Prompt,
     Usage,
 )
@@ -149,6 +150,28 @@ class Engine:
             return await anext(
                 event.usage async for event in events if isinstance(event, FinishEvent)
             )
+
+    async def inspect(self, request: ChatRequest) -> Inspection:
+        """Tell what is known of a request's prompt up to the words of its last user message; changes nothing.
+
+        Raises:
+            InvalidRequestError, EngineClosedError: as `generate` does.
+
+        """
+        prompt = await asyncio.to_thread(self._chat.prepare, request)
+        segments = await asyncio.to_thread(self._chat.segments_before_question, prompt)
+        token_ids = prompt.token_ids[: prompt.question_start]
+        num_known, checkpoints = await asyncio.wrap_future(
+            self._loop.ask(lambda runner: runner.known(token_ids))
+        )
+        return Inspection(
+            segments=segments,
+            breakpoints=tuple(
+                end for end in prompt.breakpoints if end <= prompt.question_start
+            ),
+            checkpoints=checkpoints,
+            num_known_tokens=num_known,
+        )
 
     def status(self) -> EngineStatus:
         """Tell what the engine is and does now; never waits."""

@@ -336,3 +336,54 @@ class CallRecord:
     divergence_segment: str | None
     finish: str
     usage: Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectedSegment:
+    """A segment of an inspected prompt: how many tokens it takes, and what they spell."""
+
+    name: str
+    num_tokens: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A place in a prompt that it can be resumed from: after so many tokens, at the nearest in this tier."""
+
+    num_tokens: int
+    tier: Tier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """What the engine knows of a prompt up to the words of its last user message.
+
+    `segments` cover these tokens without gaps; `breakpoints` and `checkpoints` ascend. The first
+    `num_known_tokens` have been read before; reading resumes after `resumes_at`.
+    """
+
+    segments: tuple[InspectedSegment, ...]
+    breakpoints: tuple[int, ...]
+    checkpoints: tuple[Checkpoint, ...]
+    num_known_tokens: int
+
+    @property
+    def num_tokens(self) -> int:
+        """How many tokens stand before the question."""
+        return sum(segment.num_tokens for segment in self.segments)
+
+    @property
+    def resumes_at(self) -> int:
+        """The token count of the deepest checkpoint."""
+        return self.checkpoints[-1].num_tokens if self.checkpoints else 0
+
+    @property
+    def reread_tokens(self) -> int:
+        """How many tokens the next question would read again, its own words not counted."""
+        return self.num_tokens - self.resumes_at
+
+    @property
+    def text(self) -> str:
+        """All that stands before the question, control tokens by their names."""
+        return "".join(segment.text for segment in self.segments)

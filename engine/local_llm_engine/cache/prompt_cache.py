@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from local_llm_engine.types import Tier
+from local_llm_engine.types import Checkpoint, Tier
 
 from .disk import DiskTier
 from .eviction import CachedPiece, KeptPiece
@@ -99,6 +99,20 @@ class PromptCache:
     def find(self, token_ids: Sequence[int], limit: int) -> Match[CachedPiece]:
         """Look a prompt up; the piece to resume from ends at `limit` tokens or before."""
         return self._store.tree.find(token_ids, limit)
+
+    def checkpoints(
+        self, token_ids: Sequence[int], slot: Slot | None
+    ) -> tuple[Checkpoint, ...]:
+        """Tell where a prompt can be resumed from, as near as `slot` is to it. Changes nothing."""
+        in_slot = slot.piece.chain() if slot and slot.piece else []
+        found: list[Checkpoint] = []
+        piece = self.find(token_ids, len(token_ids)).piece
+        while piece is not None:
+            in_ram = piece.payload.content is not None
+            tier: Tier = "slot" if piece in in_slot else "ram" if in_ram else "disk"
+            found.append(Checkpoint(piece.end, tier))
+            piece = self.find(token_ids, piece.end - 1).piece
+        return tuple(reversed(found))
 
     def resume(
         self, token_ids: Sequence[int], limit: int, slot: Slot, reader: Reader

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from local_llm_engine.errors import ChatTemplateError, InvalidRequestError
-from local_llm_engine.types import ChatRequest, Delta, Prompt
+from local_llm_engine.types import ChatRequest, Delta, InspectedSegment, Prompt
 
-from .detokenizer import Detokenizer
+from .detokenizer import Detokenizer, spell
 from .markup_scanner import THINK, THINK_END
 from .model_files import read_json_object, read_optional_json_object
 from .output_parser import OutputParser
@@ -75,6 +75,22 @@ class ChatFormat:
             InvalidRequestError: the model's template refuses the messages.
         """
         return self._builder.build(request)
+
+    def segments_before_question(self, prompt: Prompt) -> tuple[InspectedSegment, ...]:
+        """Return a prompt's segments up to the words of its question, with what they spell."""
+        found: list[InspectedSegment] = []
+        start = 0
+        for segment in prompt.segments:
+            end = min(segment.end, prompt.question_start)
+            if start < end:
+                text = spell(self._tokenizer, prompt.token_ids[start:end])
+                found.append(
+                    InspectedSegment(
+                        name=segment.name, num_tokens=end - start, text=text
+                    )
+                )
+                start = end
+        return tuple(found)
 
     def decoder(self, request: ChatRequest) -> AnswerDecoder:
         """Start to read the answer to a request."""

@@ -4,6 +4,7 @@ Knows nothing of what the text means.
 """
 
 import codecs
+from collections.abc import Iterable
 import re
 from typing import NamedTuple
 
@@ -72,3 +73,10 @@ class _StreamingReplace:
         kept = 0 if final else unfinished_length(rest, self._pattern)
         self._held = rest[len(rest) - kept :]
         return self._content.join((*whole, rest[: len(rest) - kept]))
+
+
+def spell(tokenizer: Tokenizer, token_ids: Iterable[int]) -> str:
+    """Return what tokens spell, control tokens by their names."""
+    detokenizer = Detokenizer(tokenizer)
+    pieces = [piece for token_id in token_ids for piece in detokenizer.push(token_id)]
+    return "".join(text for text, _ in [*pieces, *detokenizer.flush()])

@@ -1,6 +1,7 @@
 """The thread that owns torch: takes commands, steps sequences, ends every one exactly once."""
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 import logging
 import queue
@@ -26,11 +27,16 @@ class _Cancel:
 
 
 @dataclass(frozen=True, slots=True)
+class _Ask:
+    answer: Callable[[Runner], None]
+
+
+@dataclass(frozen=True, slots=True)
 class _Close:
     pass
 
 
-type _Command = _Submit | _Cancel | _Close
+type _Command = _Submit | _Cancel | _Ask | _Close
 
 
 class EngineLoop:
@@ -73,6 +79,29 @@ class EngineLoop:
         """Let a sequence go before its next step; nothing happens where it has ended."""
         self._inbox.put(_Cancel(sequence))
 
+    def ask[Answer](self, question: Callable[[Runner], Answer]) -> Future[Answer]:
+        """Ask the runner something on its thread, between two steps; `question` must not change it.
+
+        Raises:
+            EngineClosedError: the engine was closed.
+
+        """
+        future: Future[Answer] = Future()
+
+        def answer(runner: Runner) -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(question(runner))
+            except BaseException as error:  # noqa: BLE001 - it belongs to the one who asks
+                future.set_exception(error)
+
+        with self._closing:
+            if self._closed:
+                raise EngineClosedError("the engine is closed")
+            self._inbox.put(_Ask(answer))
+        return future
+
     def close(self) -> None:
         """Fail what still runs, end the thread and wait for that."""
         with self._closing:
@@ -110,6 +139,8 @@ class EngineLoop:
                 case _Cancel(sequence):
                     if self.scheduler.remove(sequence):
                         self._guard(runner, sequence, runner.abandon)
+                case _Ask(answer):
+                    answer(runner)
                 case _Close():
                     self._fail_all(runner)
                     return False

@@ -10,7 +10,7 @@ from local_llm_engine.cache.prompt_cache import PromptCache, Slot
 from local_llm_engine.cache.records import CallLog
 from local_llm_engine.cache.sessions import SessionLedger
 from local_llm_engine.models.registry import Model
-from local_llm_engine.types import FinishReason, Purpose, Usage
+from local_llm_engine.types import Checkpoint, FinishReason, Purpose, Usage
 
 from .sampler import Sampler
 from .sequence import FinishEvent, Phase, Sequence, TokenEvent
@@ -65,6 +65,12 @@ class Runner:
         if slot and sequence.phase is not Phase.WAITING:
             self._cache.release(slot)
         self._end(sequence, "error")
+
+    def known(self, token_ids: tuple[int, ...]) -> tuple[int, tuple[Checkpoint, ...]]:
+        """Tell how many tokens have been read before, and where the voice could resume. Changes nothing."""
+        match = self._cache.find(token_ids, len(token_ids))
+        slot = self._slots.get(Purpose.VOICE)
+        return match.num_known_tokens, self._cache.checkpoints(token_ids, slot)
 
     def _begin(self, sequence: Sequence) -> None:
         """Look the prompt up and bring the slot to the deepest checkpoint of it."""

@@ -7,11 +7,15 @@ from local_llm_engine.errors import EngineError
 from local_llm_engine.models.registry import ModelSummary
 from local_llm_engine.service import EngineStatus
 from local_llm_engine.types import (
+    CallRecord,
     ChatRequest,
+    Checkpoint,
     ContentDelta,
     Delta,
     FinishDelta,
     FinishReason,
+    InspectedSegment,
+    Inspection,
     ToolCall,
     ToolCallDelta,
     Usage,
@@ -50,6 +54,9 @@ class ScriptedEngine:
         self.answers = list(answers)
         self.requests: list[ChatRequest] = []
         self.warmed: list[ChatRequest] = []
+        self.inspected: list[ChatRequest] = []
+        self.checkpoints: tuple[Checkpoint, ...] = ()
+        self.records: tuple[CallRecord, ...] = ()
         self.num_closed_answers = 0
         self.closed = False
         self.before_delta: Callable[[], None] = lambda: None
@@ -74,6 +81,27 @@ class ScriptedEngine:
                 raise delta
         return USAGE
 
+    async def inspect(self, request: ChatRequest) -> Inspection:
+        """Take every character for a token, and all tools for a hundred."""
+        self.inspected.append(request)
+        tools = [InspectedSegment(name="tools", num_tokens=100, text="tools")]
+        return Inspection(
+            segments=(
+                *(tools if request.tools else ()),
+                *(
+                    InspectedSegment(
+                        name=part.segment or "system",
+                        num_tokens=len(part.text),
+                        text=part.text,
+                    )
+                    for part in request.messages[0].parts
+                ),
+            ),
+            breakpoints=(100,),
+            checkpoints=self.checkpoints,
+            num_known_tokens=0,
+        )
+
     def status(self) -> EngineStatus:
         return EngineStatus(
             model=ModelSummary(
@@ -95,7 +123,7 @@ class ScriptedEngine:
             disk_cache_limit_bytes=0,
             active_requests=0,
             queued_requests=0,
-            records=(),
+            records=self.records,
             notices=(),
         )
 

@@ -203,3 +203,31 @@ def test_a_panic_while_loading_is_raised_where_the_loop_was_made() -> None:
 
     with pytest.raises(EngineError, match="panic"):
         EngineLoop(load)
+
+
+def test_a_question_is_answered_between_two_steps(
+    loop: EngineLoop, runner: SteppingRunner
+) -> None:
+    """On the runner's thread; what goes wrong belongs to the one who asks, and nothing to one who left."""
+    caller = Caller()
+    loop.submit(caller.sequence())
+    runner.stepped.get(timeout=10)
+    right = loop.ask(lambda asked: asked is runner and threading.current_thread())
+    wrong = loop.ask(lambda _: 1 // 0)
+    left = loop.ask(lambda _: "nobody listens")
+    assert left.cancel()
+    assert not right.done()
+    runner.go_on.put(None)
+    assert right.result(timeout=10) is loop._thread
+    with pytest.raises(ZeroDivisionError):
+        wrong.result(timeout=10)
+    runner.go_on.put(FinishReason.STOP)
+    assert isinstance(caller.next_event(), FinishEvent)
+
+
+def test_a_closed_loop_answers_no_question(
+    loop: EngineLoop, runner: SteppingRunner
+) -> None:
+    loop.close()
+    with pytest.raises(EngineClosedError):
+        loop.ask(lambda asked: asked)
