@@ -10,6 +10,7 @@ from local_llm_engine.errors import (
     EngineClosedError,
     EngineError,
     ModelLoadError,
+    OutOfMemoryError,
     RequestError,
     UnsupportedModelError,
     WeightFormatError,
@@ -42,6 +43,7 @@ _LOAD_FAILURES: tuple[tuple[type[Exception], str], ...] = (
     (ModelLoadError, "model_unreadable"),
     (ConfigError, "settings_invalid"),
     (ImportError, "torch_missing"),
+    (OutOfMemoryError, "memory_too_small"),
     (MemoryError, "memory_too_small"),
 )
 
@@ -49,6 +51,7 @@ _REQUEST_FAILURES: tuple[tuple[type[EngineError], str], ...] = (
     (ContextLengthError, "context_too_long"),
     (RequestError, "request_refused"),
     (EngineClosedError, "engine_closed"),
+    (OutOfMemoryError, "out_of_memory"),
     (EngineError, "generation_failed"),
 )
 

@@ -1,6 +1,7 @@
 """The engine's own configuration, checked when it is made."""
 
 from dataclasses import dataclass
+import os
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -24,7 +25,7 @@ class EngineConfig:
     writes nothing. The folder is the engine's own: it removes files there. `half_checkpoints` keeps
     recurrent states in float16: half the bytes, and answers that are no longer exactly the same.
     `prefill_chunk_tokens` is the longest stretch read in one step: a spoken question waits for at
-    most one. `num_threads` None takes one for a small model, else torch's own choice. `record_file` gets
+    most one. `num_threads` is at most the machine's; None takes one for a small model, else torch's own choice. `record_file` gets
     every call record appended as a line of JSON, for `python -m local_llm_engine report`; its folder must
     be there, and nothing limits its size. None writes none.
 
@@ -60,6 +61,7 @@ class EngineConfig:
         _require_at_least("prefill_chunk_tokens", self.prefill_chunk_tokens, 1)
         if self.num_threads is not None:
             _require_at_least("num_threads", self.num_threads, 1)
+            _require_at_most("num_threads", self.num_threads, os.cpu_count() or 1)
         if self.record_file is not None:
             _require_type("record_file", self.record_file, Path)
 
@@ -78,4 +80,11 @@ def _require_at_least(name: str, value: object, low: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < low:
         raise ConfigError(
             f"{name} must be a whole number of at least {low}, not {value!r}"
+        )
+
+
+def _require_at_most(name: str, value: int, high: int) -> None:
+    if value > high:
+        raise ConfigError(
+            f"{name} must be at most {high}, as many as this machine's processor has, not {value!r}"
         )

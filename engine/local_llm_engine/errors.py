@@ -25,6 +25,17 @@ class ContextLengthError(RequestError):
         self.limit = limit
 
 
+class OutOfMemoryError(EngineError):
+    """The device has not enough memory for the model or for a request; a loaded engine goes on."""
+
+    def __init__(self, device: str, requested_bytes: int | None) -> None:
+        """Keep what device is full, and how much more was asked of it, where that is known."""
+        more = "" if requested_bytes is None else f" for {requested_bytes} bytes more"
+        super().__init__(f"the memory of device {device} has no room{more}")
+        self.device = device
+        self.requested_bytes = requested_bytes
+
+
 class EngineClosedError(EngineError):
     """The engine was closed before or while it served the request."""
 

@@ -1,7 +1,7 @@
 """The engine's door: joins the chat room and the runtime, the engine's thread and asyncio."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 import logging
@@ -13,7 +13,7 @@ import torch
 from .cache.disk import DiskTier
 from .cache.disk_folder import DiskTierError
 from .cache.prompt_cache import PromptCache
-from .cache.records import CallLog
+from .cache.records import CallLog, RecordListener
 from .chat import AnswerDecoder, ChatFormat
 from .config import EngineConfig
 from .errors import ContextLengthError, InvalidRequestError, ModelLoadError
@@ -21,6 +21,7 @@ from .models.fingerprint import fingerprint
 from .models.placement import choose_num_threads
 from .models.registry import Model, ModelSummary, inspect_model, load_model
 from .runtime.loop import EngineLoop
+from .runtime.memory_errors import memory_errors_told
 from .runtime.runner import Runner
 from .runtime.sequence import (
     FailEvent,
@@ -91,6 +92,7 @@ class Engine:
 
         Raises:
             ModelLoadError: the folder cannot be loaded; the message says which file, which part and why.
+            OutOfMemoryError: the device has no room for the model.
 
         """
         return cls(_existing_folder(model_path), config or EngineConfig())
@@ -115,6 +117,7 @@ class Engine:
 
         Raises:
             RequestError: the request cannot be served; nothing was computed.
+            OutOfMemoryError: there is no memory for it, even with the prompt cache emptied.
             GenerationError: the engine failed while it computed.
             EngineClosedError: the engine was closed.
 
@@ -136,7 +139,7 @@ class Engine:
         """Read a prompt up to the words of its last user message, and answer nothing.
 
         Raises:
-            RequestError, GenerationError, EngineClosedError: as `generate` does.
+            RequestError, OutOfMemoryError, GenerationError, EngineClosedError: as `generate` does.
 
         """
         if request.messages[-1].role != "user":
@@ -191,6 +194,14 @@ class Engine:
             notices=(*self._notices, *self._cache.notices, *self._log.notices),
         )
 
+    def add_record_listener(self, listener: RecordListener) -> Callable[[], None]:
+        """Have `listener` called with the call record of every request that ends; return how to end that.
+
+        It is called on the engine's thread, before the request's caller sees its last delta, and must not
+        block. What it raises is logged and harms nothing.
+        """
+        return self._log.add_listener(listener)
+
     def close(self) -> None:
         """End all requests, stop the threads and free the memory; may be called again.
 
@@ -204,7 +215,8 @@ class Engine:
         torch.set_num_threads(
             choose_num_threads(config.num_threads, self._summary.num_parameters)
         )
-        model = load_model(model_path, config)
+        with memory_errors_told(config.device):
+            model = load_model(model_path, config)
         self._dtype = str(model.dtype).removeprefix("torch.")
         self._cache = PromptCache(
             config.prompt_cache_bytes,

@@ -75,6 +75,7 @@ def test_request_without_messages_or_with_an_unknown_purpose() -> None:
         ("half_checkpoints", 1),
         ("prefill_chunk_tokens", 0),
         ("num_threads", 0),
+        ("num_threads", 1_000_000),
         ("record_file", "/a/string"),
     ],
 )

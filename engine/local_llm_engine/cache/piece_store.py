@@ -121,6 +121,10 @@ class PieceStore:
                 piece.payload.file = None
             self._forget(other)
 
+    def empty(self) -> None:
+        """Let everything leave RAM that is not in use; what is on disk stays known."""
+        self._make_room(self.limit_bytes, Rank.PINNED)
+
     def close(self) -> None:
         """Forget everything in RAM and leave the disk in order."""
         self.tree = PromptTree()

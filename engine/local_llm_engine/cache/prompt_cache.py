@@ -193,6 +193,10 @@ class PromptCache:
         self._hold(slot, None)
         slot.state.reset()
 
+    def empty(self) -> None:
+        """Let go of everything in RAM that no slot holds; what is on disk stays known."""
+        self._store.empty()
+
     def close(self) -> None:
         """Forget everything in RAM and leave the disk in order, which takes seconds at most; no slot is used again."""
         for slot in tuple(self._slots):

@@ -1,7 +1,9 @@
 """The call records of the last requests, and the one log line that each leaves."""
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 import json
 import logging
 from pathlib import Path
@@ -13,12 +15,16 @@ _LOGGER = logging.getLogger(__name__)
 KEPT_RECORDS = 100
 
 
+type RecordListener = Callable[[CallRecord], object]
+
+
 class CallLog:
     """A ring of the last call records. Written by the engine's thread, read by any."""
 
     def __init__(self, file: Path | None = None) -> None:
         """Start empty; with `file`, every record is also appended to it as a line of JSON."""
         self._records: deque[CallRecord] = deque(maxlen=KEPT_RECORDS)
+        self._listeners: list[RecordListener] = []
         self._file = file
         self.notices: list[str] = []
 
@@ -46,6 +52,29 @@ class CallLog:
             usage.time_to_first_token_seconds,
             usage.decode_seconds,
         )
+        self._tell_listeners(record)
+
+    def add_listener(self, listener: RecordListener) -> Callable[[], None]:
+        """Have `listener` called with every record from now on, on the engine's thread; return how to end that.
+
+        It must not block. What it raises is logged and harms nothing.
+        """
+        # One of its own for each call: the same function may be added twice, and ended twice.
+        registered = partial(listener)
+        self._listeners.append(registered)
+
+        def remove() -> None:
+            if registered in self._listeners:
+                self._listeners.remove(registered)
+
+        return remove
+
+    def _tell_listeners(self, record: CallRecord) -> None:
+        for listener in tuple(self._listeners):
+            try:
+                listener(record)
+            except Exception:
+                _LOGGER.exception("A listener to call records failed")
 
     def _append_to_file(self, record: CallRecord) -> None:
         if self._file is None:

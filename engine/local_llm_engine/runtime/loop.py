@@ -156,6 +156,9 @@ class EngineLoop:
         """Act on a sequence; a failure is its own and leaves the engine running."""
         try:
             action(sequence)
+        except EngineError as error:
+            _LOGGER.warning("A %s request failed: %s", sequence.purpose, error)
+            self._fail(runner, sequence, error)
         except BaseException as error:
             _LOGGER.exception("A %s request failed", sequence.purpose)
             self._fail(

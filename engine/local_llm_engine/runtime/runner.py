@@ -1,5 +1,6 @@
 """Takes one step of one sequence: the only place where model, cache and slots meet."""
 
+import logging
 import time
 
 import torch
@@ -9,11 +10,15 @@ from local_llm_engine.cache.placement import grid_interval, place, stretch_end
 from local_llm_engine.cache.prompt_cache import PromptCache, Slot
 from local_llm_engine.cache.records import CallLog
 from local_llm_engine.cache.sessions import SessionLedger
+from local_llm_engine.errors import GenerationError, OutOfMemoryError
 from local_llm_engine.models.registry import Model
 from local_llm_engine.types import Checkpoint, FinishReason, Purpose, Usage
 
+from .memory_errors import memory_errors_told
 from .sampler import Sampler
 from .sequence import FinishEvent, Phase, Sequence, TokenEvent
+
+_LOGGER = logging.getLogger(__name__)
 
 
 class Runner:
@@ -39,17 +44,34 @@ class Runner:
         self._context_length = context_length
         self._chunk = chunk
         self._slots: dict[Purpose, Slot] = {}
+        self._live: set[Sequence] = set()
         self._samplers: dict[Sequence, Sampler] = {}
 
     @torch.inference_mode()
     def step(self, sequence: Sequence) -> None:
-        """Resume and read one stretch of the prompt, or choose one token of the answer."""
-        if sequence.phase is Phase.WAITING:
-            self._begin(sequence)
-        if sequence.phase is Phase.PREFILL:
-            self._prefill(sequence)
-        else:
-            self._decode(sequence)
+        """Resume and read one stretch of the prompt, or choose one token of the answer.
+
+        Where memory ends, what is kept for later goes; who has answered nothing yet begins again, once.
+
+        Raises:
+            OutOfMemoryError: that was not enough, or came too late for this answer.
+            GenerationError: the model computes no numbers.
+        """
+        try:
+            with memory_errors_told(self._model.device.type):
+                self._step(sequence)
+        except OutOfMemoryError as error:
+            begins_again = not sequence.answer and not sequence.has_begun_again
+            if begins_again:
+                self._rewind(sequence)
+            self._make_room()
+            if not begins_again:
+                raise
+            _LOGGER.warning(
+                "A %s request begins again, with the prompt cache in RAM emptied: %s",
+                sequence.purpose,
+                error,
+            )
 
     @torch.inference_mode()
     def abandon(self, sequence: Sequence) -> None:
@@ -72,10 +94,37 @@ class Runner:
         slot = self._slots.get(Purpose.VOICE)
         return match.num_known_tokens, self._cache.checkpoints(token_ids, slot)
 
+    def _step(self, sequence: Sequence) -> None:
+        if sequence.phase is Phase.WAITING:
+            self._begin(sequence)
+        if sequence.phase is Phase.PREFILL:
+            self._prefill(sequence)
+        else:
+            self._decode(sequence)
+
+    def _make_room(self) -> None:
+        """Let go of all memory that no live sequence stands on."""
+        live = {sequence.purpose for sequence in self._live}
+        for purpose in self._slots.keys() - live:
+            self._cache.release(self._slots.pop(purpose))
+        self._cache.empty()
+        if self._model.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def _rewind(self, sequence: Sequence) -> None:
+        """Bring a sequence back to where it waited for its first step."""
+        sequence.has_begun_again = True
+        sequence.phase = Phase.WAITING
+        self._live.discard(sequence)
+        self._samplers.pop(sequence, None)
+        if slot := self._slots.pop(sequence.purpose, None):
+            self._cache.release(slot)
+
     def _begin(self, sequence: Sequence) -> None:
         """Look the prompt up and bring the slot to the deepest checkpoint of it."""
         sequence.started_at = time.perf_counter()
         sequence.phase = Phase.PREFILL
+        self._live.add(sequence)
         slot = self._slots.get(sequence.purpose)
         if slot is None:
             slot = self._slots[sequence.purpose] = Slot(
@@ -138,6 +187,12 @@ class Runner:
 
     def _choose(self, sequence: Sequence, hidden: Tensor) -> None:
         logits = self._model.logits(hidden[-1:])[0]
+        # Once an answer, for weights do not change; a sum shows every NaN and infinity at a tenth of the cost.
+        if not sequence.answer and not bool(logits.sum().isfinite()):
+            raise GenerationError(
+                "the model computes no finite numbers: its weights are damaged, or overflow in dtype"
+                f" {str(self._model.dtype).removeprefix('torch.')}"
+            )
         token_id = self._samplers[sequence].sample(logits, sequence.answer)
         if token_id in sequence.end_token_ids:
             self._finish(sequence, FinishReason.STOP, "stop")
@@ -177,6 +232,7 @@ class Runner:
 
     def _end(self, sequence: Sequence, finish: str) -> Usage:
         sequence.phase = Phase.ENDED
+        self._live.discard(sequence)
         self._samplers.pop(sequence, None)
         record = sequence.record(finish)
         self._log.add(record)

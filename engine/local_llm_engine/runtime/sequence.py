@@ -71,6 +71,7 @@ class Sequence:
     emit: Callable[[SequenceEvent], None]
 
     phase: Phase = Phase.WAITING
+    has_begun_again: bool = False
     answer: list[int] = field(default_factory=list)
     reused_tokens: int = 0
     resumed_from: Tier | None = None

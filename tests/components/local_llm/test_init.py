@@ -19,6 +19,7 @@ from homeassistant.const import EVENT_HOMEASSISTANT_STOP, EVENT_STATE_CHANGED
 from homeassistant.core import HomeAssistant
 from homeassistant.setup import async_setup_component
 from local_llm_engine.builtin import NANO_PATH
+from local_llm_engine.errors import OutOfMemoryError
 
 from .conftest import AGENT, AddEntry, AddScripted, ask, speech
 from .scripted import says
@@ -128,9 +129,10 @@ async def test_a_missing_torch_leaves_a_message(
     ("error", "key"),
     [
         (MemoryError(), "memory_too_small"),
+        (OutOfMemoryError("cpu", 1), "memory_too_small"),
         (RuntimeError("boom"), "load_failed"),
     ],
-    ids=["memory", "anything"],
+    ids=["memory", "the engine's memory", "anything"],
 )
 async def test_no_error_of_a_model_escapes(
     hass: HomeAssistant,
