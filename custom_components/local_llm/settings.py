@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from homeassistant.const import CONF_LLM_HASS_API, CONF_PROMPT
 from homeassistant.helpers import llm
-from local_llm_engine.types import SamplingParams
+from local_llm_engine.sampling import SamplingParams
 
 from .const import (
     BUILTIN_MODEL,

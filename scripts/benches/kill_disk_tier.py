@@ -23,6 +23,7 @@ from typing import Any, override
 
 from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.config import EngineConfig
+from local_llm_engine.sampling import SamplingParams
 from local_llm_engine.service import Engine
 from local_llm_engine.types import (
     ChatRequest,
@@ -30,7 +31,6 @@ from local_llm_engine.types import (
     Delta,
     Message,
     Purpose,
-    SamplingParams,
     TextPart,
     ToolCallDelta,
 )

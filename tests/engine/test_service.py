@@ -20,6 +20,7 @@ from local_llm_engine.errors import (
     ModelLoadError,
 )
 from local_llm_engine.runtime.runner import Runner
+from local_llm_engine.sampling import SamplingParams
 from local_llm_engine.service import Engine
 from local_llm_engine.types import (
     ChatRequest,
@@ -30,7 +31,6 @@ from local_llm_engine.types import (
     Message,
     Outcome,
     Purpose,
-    SamplingParams,
     TextPart,
     ToolCallDelta,
     Usage,

@@ -8,6 +8,7 @@ import pytest
 
 from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.config import EngineConfig
+from local_llm_engine.sampling import SamplingParams
 from local_llm_engine.service import Engine
 from local_llm_engine.types import (
     ChatRequest,
@@ -15,7 +16,6 @@ from local_llm_engine.types import (
     Delta,
     FinishDelta,
     Message,
-    SamplingParams,
 )
 from tests.engine.houses import house_text
 

@@ -7,13 +7,13 @@ import time
 
 from local_llm_engine.cache.placement import Placement
 from local_llm_engine.cache.ranks import Reader
+from local_llm_engine.sampling import SamplingParams
 from local_llm_engine.types import (
     CallRecord,
     FinishReason,
     Outcome,
     Prompt,
     Purpose,
-    SamplingParams,
     Tier,
     Usage,
 )

@@ -19,7 +19,8 @@ from local_llm_engine.cache.placement import grid_interval
 from local_llm_engine.chat import ChatFormat
 from local_llm_engine.config import EngineConfig
 from local_llm_engine.models.config import ModelConfig
-from local_llm_engine.types import ChatRequest, Message, SamplingParams
+from local_llm_engine.sampling import SamplingParams
+from local_llm_engine.types import ChatRequest, Message
 
 from ..random_weights import random_model
 from ..state_sizes import StateSizes

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from local_llm_engine.sampling import SamplingParams
 from local_llm_engine.types import (
     ChatRequest,
     ContentDelta,
     Delta,
     Message,
-    SamplingParams,
     ToolCall,
     ToolCallDelta,
 )

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from local_llm_engine.runtime.sequence import Sequence, SequenceEvent
-from local_llm_engine.types import Prompt, Purpose, SamplingParams
+from local_llm_engine.sampling import SamplingParams
+from local_llm_engine.types import Prompt, Purpose
 
 
 def make_sequence(

@@ -22,13 +22,13 @@ from local_llm_engine.runtime.sequence import (
     SequenceEvent,
     TokenEvent,
 )
+from local_llm_engine.sampling import SamplingParams
 from local_llm_engine.types import (
     ChatRequest,
     Message,
     Outcome,
     Prompt,
     Purpose,
-    SamplingParams,
     Segment,
     TextPart,
     Usage,
