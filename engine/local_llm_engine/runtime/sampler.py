@@ -5,7 +5,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from local_llm_engine.types import SamplingParams
+from local_llm_engine.sampling import SamplingParams
+
+# Nearer to 0, float32 would divide by 0. Only the likeliest token is left long before.
+_COLDEST = 1e-30
 
 
 class Sampler:
@@ -32,8 +35,9 @@ class Sampler:
         self._penalize(logits, answer_ids)
         if self._params.temperature == 0:
             return int(logits.argmax())
-        logits /= self._params.temperature
         token_ids, logits = self._largest(logits)
+        # From the largest on, so that no temperature can make it infinite.
+        logits = (logits - logits[0]) / max(self._params.temperature, _COLDEST)
         probabilities = torch.softmax(logits, dim=-1)
         probabilities = _keep_top_p(probabilities, self._params.top_p)
         probabilities = torch.where(
@@ -72,4 +76,7 @@ def _keep_top_p(probabilities: Tensor, top_p: float) -> Tensor:
     if top_p >= 1:
         return probabilities
     before = probabilities.cumsum(dim=-1) - probabilities
-    return torch.where(before < top_p, probabilities, 0.0)
+    kept = before < top_p
+    # A top_p too small for float32 would keep none.
+    kept[0] = True
+    return torch.where(kept, probabilities, 0.0)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from local_llm_engine.runtime.sampler import Sampler
-from local_llm_engine.types import SamplingParams
+from local_llm_engine.sampling import SamplingParams
 
 LOGITS = torch.tensor([0.0, 3.0, 1.0, 2.0, -1.0])
 PLAIN = SamplingParams(temperature=1.0, top_k=0, top_p=1.0)
@@ -42,6 +42,40 @@ def test_filters_keep_the_right_tokens(
 ) -> None:
     """Every kept token comes up, no other ever does."""
     assert drawn(replace(params, seed=42)) == expected
+
+
+@pytest.mark.parametrize("temperature", [5e-324, 1e-45, 1e-30, 5.0])
+@pytest.mark.parametrize("top_p", [5e-324, 1e-30, 1 - 1e-16, 1.0])
+@pytest.mark.parametrize("min_p", [0.0, 5e-324, 1.0])
+@pytest.mark.parametrize("penalties", [(0.01, -10.0), (1.0, 0.0), (10.0, 10.0)])
+def test_every_accepted_value_chooses_a_token(
+    temperature: float, top_p: float, min_p: float, penalties: tuple[float, float]
+) -> None:
+    """The ends of the ranges, and what float32 rounds to 0 or to 1."""
+    params = SamplingParams(
+        temperature=temperature,
+        top_k=0,
+        top_p=top_p,
+        min_p=min_p,
+        repetition_penalty=penalties[0],
+        presence_penalty=penalties[1],
+        seed=42,
+    )
+    sampler = Sampler(params, (0, 1), torch.device("cpu"))
+    logits = torch.tensor([3e4, -3e4, 0.0, 2.0, -5.0])
+    assert sampler.sample(logits, (1, 2)) in range(5)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [{"temperature": 5e-324}, {"top_p": 5e-324}, {"min_p": 1.0}],
+    ids=["temperature", "top-p", "min-p"],
+)
+def test_the_strictest_values_keep_the_likeliest_token(
+    params: dict[str, float],
+) -> None:
+    """What is nearly greedy chooses as greedy does."""
+    assert drawn(replace(PLAIN, seed=42, **params), times=50) == {1}  # type: ignore[arg-type]
 
 
 def test_frequencies_follow_softmax() -> None:
