@@ -1,5 +1,12 @@
 """Local LLM: answers a home's voice assistant from a language model that runs on the home's own machine."""
 
+from pathlib import Path
+import sys
+
+# A release carries the engine in here; in a clone it lies elsewhere and is installed.
+if (_engine := Path(__file__).parent / "engine").is_dir():
+    sys.path.insert(0, str(_engine))
+
 from homeassistant.config_entries import ConfigEntryState
 from homeassistant.const import EVENT_HOMEASSISTANT_STOP, Platform
 from homeassistant.core import Event, HomeAssistant

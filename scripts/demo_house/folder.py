@@ -56,11 +56,11 @@ def fill(folder: Path, port: int, *, verbose: bool) -> None:
     for domain, source in _INTEGRATIONS.items():
         Path(integrations, domain).symlink_to(source)
     Path(folder, ".storage").mkdir()
-    _store(folder, "onboarding", (4, 1), _ONBOARDING_DONE)
-    _store(folder, "http", (2, 2), _http(port))
+    write_store(folder, "onboarding", (4, 1), _ONBOARDING_DONE)
+    write_store(folder, "http", (2, 2), http_settings(port))
 
 
-def _http(port: int) -> dict[str, Any]:
+def http_settings(port: int) -> dict[str, Any]:
     """Listen on this machine alone.
 
     Written as Home Assistant's own store of it: the same in configuration.yaml would count as a trial that
@@ -84,7 +84,7 @@ def _http(port: int) -> dict[str, Any]:
     }
 
 
-def _store(
+def write_store(
     folder: Path, key: str, version: tuple[int, int], data: dict[str, Any]
 ) -> None:
     """Write one of Home Assistant's stores."""

@@ -50,7 +50,7 @@ async def move_in(client: Client, *, model: str | None, scheduled: bool) -> Hous
         entity_ids=exposed,
         should_expose=True,
     )
-    entry_id = await _set_up(client, OURS, *_choices(model))
+    entry_id = await set_up_engine(client, model)
     if not scheduled:
         await _turn_schedule_off(client, entry_id)
     agents = await _entities(client, OURS)
@@ -68,12 +68,13 @@ async def move_in(client: Client, *, model: str | None, scheduled: bool) -> Hous
     )
 
 
-def _choices(model: str | None) -> list[dict[str, Any]]:
-    """Fill in Local LLM's forms, one after the other; what they suggest stays."""
+async def set_up_engine(client: Client, model: str | None = None) -> str:
+    """Fill in Local LLM's forms, where what they suggest stays, and return its entry's id once it is loaded."""
     engine = {"device": "cpu"}
-    if model is None:
-        return [{"next_step_id": "builtin"}, engine]
-    return [{"next_step_id": "folder"}, {"model": model}, engine]
+    forms: list[dict[str, Any]] = [{"next_step_id": "builtin"}, engine]
+    if model is not None:
+        forms = [{"next_step_id": "folder"}, {"model": model}, engine]
+    return await _set_up(client, OURS, *forms)
 
 
 async def _turn_schedule_off(client: Client, entry_id: str) -> None:

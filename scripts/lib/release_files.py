@@ -1,16 +1,19 @@
-"""Checks that every file names the version to release, and packs the integration as HACS wants it."""
+"""Checks that every file names the version to release, and packs integration and engine into one archive that works alone."""
 
 import argparse
+from collections.abc import Iterator
 import json
 from pathlib import Path
 import sys
 import tomllib
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 ROOT = Path(__file__).parents[2]
-INTEGRATION = ROOT / "custom_components" / "local_llm"
+INTEGRATION = Path("custom_components", "local_llm")
+ENGINE = Path("engine", "local_llm_engine")
 # Zip knows no time zone and no time before this; one fixed time makes equal files equal archives.
 FIXED_TIME = (1980, 1, 1, 0, 0, 0)
+UNIX = 3
 
 
 def versions() -> dict[str, str]:
@@ -19,7 +22,7 @@ def versions() -> dict[str, str]:
     for name in ("pyproject.toml", "engine/pyproject.toml"):
         found[name] = tomllib.loads((ROOT / name).read_text())["project"]["version"]
     manifest = INTEGRATION / "manifest.json"
-    found[str(manifest.relative_to(ROOT))] = json.loads(manifest.read_text())["version"]
+    found[str(manifest)] = json.loads((ROOT / manifest).read_text())["version"]
     return found
 
 
@@ -41,15 +44,38 @@ def check(wanted: str) -> str | None:
     )
 
 
-def pack(archive: Path) -> None:
-    """Write the integration's own files, at the root of the archive."""
-    with ZipFile(archive, "w", ZIP_DEFLATED) as packed:
-        for path in sorted(INTEGRATION.rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                info = ZipInfo(str(path.relative_to(INTEGRATION)), FIXED_TIME)
-                info.compress_type = ZIP_DEFLATED
-                info.external_attr = 0o644 << 16
-                packed.writestr(info, path.read_bytes())
+def members(root: Path = ROOT) -> dict[str, Path]:
+    """Return what a release carries: the name in the archive, whose root is the integration's folder, and the file."""
+    found = {"LICENSE": root / "LICENSE"}
+    for file in _files(root / INTEGRATION):
+        found[file.relative_to(root / INTEGRATION).as_posix()] = file
+    for file in _files(root / ENGINE):
+        found[file.relative_to(root).as_posix()] = file
+    return dict(sorted(found.items()))
+
+
+def pack(archive: Path, root: Path = ROOT) -> None:
+    """Write the archive of a release: equal files make equal bytes, on every machine.
+
+    Nothing is compressed, for every version of zlib does that in its own way; most of it is weights, which hardly
+    get smaller.
+    """
+    with ZipFile(archive, "w", ZIP_STORED) as packed:
+        for name, file in members(root).items():
+            info = ZipInfo(name, FIXED_TIME)
+            info.create_system = UNIX
+            info.external_attr = 0o100644 << 16
+            packed.writestr(info, file.read_bytes())
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Find a folder's files, without what tools and people leave there: caches and hidden files."""
+    for path in folder.rglob("*"):
+        inside = path.relative_to(folder).parts
+        if path.is_file() and not any(
+            part == "__pycache__" or part.startswith(".") for part in inside
+        ):
+            yield path
 
 
 def main() -> str | None:
@@ -61,6 +87,7 @@ def main() -> str | None:
     arguments = parser.parse_args()
     if arguments.command == "check":
         return check(arguments.version)
+    arguments.archive.parent.mkdir(parents=True, exist_ok=True)
     pack(arguments.archive)
     return None
 

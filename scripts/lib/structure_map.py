@@ -10,6 +10,7 @@ BEGIN, END = "<!-- map -->\n", "<!-- end of map -->\n"
 FOLDERS = (
     "engine/local_llm_engine",
     "custom_components/local_llm",
+    "scripts/bare_home",
     "scripts/demo_house",
     "scripts/benches",
     "scripts/lib",

@@ -1,13 +1,18 @@
 """Manifest, translations, icons, actions and brand agree with each other and with the code."""
 
 import ast
-from importlib.metadata import version
+from collections.abc import Iterable
+from importlib.metadata import packages_distributions, requires
 import json
 from pathlib import Path
 import re
 import struct
+import sys
+import tomllib
 from typing import Any
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 import pytest
 import yaml
 
@@ -46,10 +51,41 @@ def test_manifest_has_what_hacs_and_hassfest_want() -> None:
     assert not any("torch" in requirement for requirement in manifest["requirements"])
 
 
-def test_the_engine_that_is_wanted_is_the_one_that_is_here() -> None:
-    assert load("manifest.json")["requirements"] == [
-        f"local-llm-engine=={version('local-llm-engine')}"
-    ]
+def test_requirements_are_what_the_code_imports_and_home_assistant_does_not_bring() -> (
+    None
+):
+    """The engine's extra is left to the config flow: torch has no release for every system."""
+    project = tomllib.loads((ROOT / "engine/pyproject.toml").read_text())["project"]
+    (extra,) = project["optional-dependencies"].values()
+    installed = packages_distributions()
+    imported = {
+        canonicalize_name(installed[module][0])
+        for module in _imported_modules(FOLDER, ROOT / "engine/local_llm_engine")
+        if module in installed
+    }
+    brought = _names(requires("homeassistant") or []) | {"homeassistant"}
+    ours = {"local-llm-engine", "custom-components"}
+    required = load("manifest.json")["requirements"]
+    assert _names(required) == imported - brought - _names(extra) - ours
+    assert set(required) >= {
+        text for text in project["dependencies"] if not _names([text]) & brought
+    }
+
+
+def _imported_modules(*folders: Path) -> set[str]:
+    """Find the top-level modules that are imported by their full name."""
+    found = set()
+    for file in (file for folder in folders for file in folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {name.name.partition(".")[0] for name in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found.add((node.module or "").partition(".")[0])
+    return found - sys.stdlib_module_names
+
+
+def _names(requirements: Iterable[str]) -> set[str]:
+    return {canonicalize_name(Requirement(text).name) for text in requirements}
 
 
 async def test_dependencies_exist(hass: HomeAssistant) -> None:
