@@ -2,13 +2,14 @@
 
 import argparse
 import asyncio
+import json
 from pathlib import Path
 import sys
 from typing import TYPE_CHECKING
 
 from .builtin import NANO_PATH
 from .cache.report import read_records, report
-from .config import EngineConfig
+from .config import GIB, EngineConfig
 from .errors import EngineError
 from .types import (
     ChatRequest,
@@ -21,7 +22,21 @@ from .types import (
 )
 
 if TYPE_CHECKING:
+    from .models.plan import EnginePlan
     from .service import Engine
+
+_LABELS = {
+    "weights_bytes": "weights",
+    "kv_bytes_per_1000_tokens": "KV of 1,000 tokens",
+    "slots_bytes": "slots",
+    "checkpoint_bytes": "one checkpoint",
+    "satellites_bytes": "cached for {satellites} satellites",
+    "prompt_cache_bytes": "prompt cache at most",
+    "device_bytes": "needed on the device",
+    "ram_bytes": "needed in RAM",
+    "memory_total_bytes": "the device has",
+    "memory_available_bytes": "unused of that now",
+}
 
 
 def main() -> int:
@@ -47,12 +62,15 @@ def main() -> int:
         "--thinking", action="store_true", help="let the model think before it answers"
     )
     chat.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    _add_plan(commands.add_parser("plan", help="say what a model will need"))
     report_command = commands.add_parser("report", help="sum up a file of call records")
     report_command.add_argument("file", type=Path)
     arguments = parser.parse_args()
     try:
         if arguments.command == "report":
             print(report(read_records(arguments.file)))
+        elif arguments.command == "plan":
+            print(_plan(arguments))
         else:
             _chat(arguments)
     except (EngineError, OSError) as error:
@@ -61,6 +79,64 @@ def main() -> int:
     except KeyboardInterrupt, EOFError:
         print()
     return 0
+
+
+def _add_plan(command: argparse.ArgumentParser) -> None:
+    command.add_argument("model", type=Path, help="a model folder")
+    command.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    command.add_argument("--context-length", type=int, help="in tokens")
+    command.add_argument("--prompt-cache-gib", type=float, default=8.0)
+    command.add_argument("--satellites", type=int, default=3)
+    command.add_argument("--json", action="store_true", help="print bytes as JSON")
+
+
+def _plan(arguments: argparse.Namespace) -> str:
+    """Say what a model will need, and what this machine has."""
+    from .service import Engine  # noqa: PLC0415
+
+    config = EngineConfig(
+        device=arguments.device,
+        context_length=arguments.context_length,
+        prompt_cache_bytes=int(arguments.prompt_cache_gib * GIB),
+    )
+    plan = Engine.plan(arguments.model, config)
+    sizes = _sizes(plan, arguments.satellites)
+    if memory := Engine.memory(arguments.device):
+        sizes["memory_total_bytes"] = memory.total_bytes
+        sizes["memory_available_bytes"] = memory.available_bytes
+    if arguments.json:
+        return json.dumps({**_words(plan), **sizes}, indent=2)
+    title = "{model} ({architecture}) on {device} in {dtype}, {context_length} tokens of context"
+    rows = (
+        f"  {_LABELS[key]:30} {size / 1024**2:12,.1f} MiB"
+        for key, size in sizes.items()
+    )
+    return "\n".join([title.format(**_words(plan)), *rows]).format(
+        satellites=arguments.satellites
+    )
+
+
+def _words(plan: EnginePlan) -> dict[str, str | int]:
+    return {
+        "model": plan.model.name,
+        "architecture": plan.model.architecture,
+        "device": plan.device,
+        "dtype": plan.dtype,
+        "context_length": plan.context_length,
+    }
+
+
+def _sizes(plan: EnginePlan, num_satellites: int) -> dict[str, int]:
+    return {
+        "weights_bytes": plan.weights_bytes,
+        "kv_bytes_per_1000_tokens": plan.kv_bytes_per_1000_tokens,
+        "slots_bytes": plan.slots_bytes,
+        "checkpoint_bytes": plan.state.checkpoint,
+        "satellites_bytes": plan.satellites_bytes(num_satellites),
+        "prompt_cache_bytes": plan.prompt_cache_bytes,
+        "device_bytes": plan.device_bytes,
+        "ram_bytes": plan.ram_bytes,
+    }
 
 
 def _chat(arguments: argparse.Namespace) -> None:

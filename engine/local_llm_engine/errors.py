@@ -52,6 +52,10 @@ class ModelLoadError(EngineError):
     """The model folder cannot be loaded."""
 
 
+class MemoryShortageError(ModelLoadError):
+    """The model does not fit into the memory of its device with the settings asked for."""
+
+
 class UnsupportedModelError(ModelLoadError):
     """The folder holds a model that this engine does not know."""
 

@@ -15,11 +15,19 @@ from .cache.disk_folder import DiskTierError
 from .cache.prompt_cache import PromptCache
 from .cache.records import CallLog, RecordListener
 from .chat import AnswerDecoder, ChatFormat
-from .config import EngineConfig
+from .config import Device, EngineConfig
 from .errors import ContextLengthError, InvalidRequestError, ModelLoadError
 from .models.fingerprint import fingerprint
-from .models.placement import choose_num_threads
-from .models.registry import Model, ModelSummary, inspect_model, load_model
+from .models.memory import DeviceMemory, device_memory
+from .models.placement import choose_device, choose_num_threads
+from .models.registry import (
+    EnginePlan,
+    Model,
+    ModelSummary,
+    inspect_model,
+    load_model,
+    plan_model,
+)
 from .runtime.loop import EngineLoop
 from .runtime.memory_errors import memory_errors_told
 from .runtime.runner import Runner
@@ -42,8 +50,6 @@ from .types import (
 )
 
 _LOGGER = logging.getLogger(__name__)
-
-DEFAULT_CONTEXT_LENGTH = 16_384
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +79,9 @@ class Engine:
 
     def __init__(self, model_path: Path, config: EngineConfig) -> None:
         """Use `Engine.load`, which says what this may raise."""
-        self._summary = inspect_model(model_path)
+        self._plan = plan = plan_model(model_path, config)
+        self._summary, self._context_length = plan.model, plan.context_length
         self._chat = ChatFormat.load(model_path)
-        self._context_length = min(
-            self._summary.context_length,
-            config.context_length or DEFAULT_CONTEXT_LENGTH,
-        )
         self._cache: PromptCache
         self._notices: tuple[str, ...] = ()
         self._log = CallLog(config.record_file)
@@ -92,8 +95,11 @@ class Engine:
 
         Raises:
             ModelLoadError: the folder cannot be loaded; the message says which file, which part and why.
+<<<<<<< HEAD
             OutOfMemoryError: the device has no room for the model.
 
+=======
+>>>>>>> c13feb5 (Say what a model needs before it is loaded, refuse at load what cannot fit, and let another model's cached prompts go quietly)
         """
         return cls(_existing_folder(model_path), config or EngineConfig())
 
@@ -103,12 +109,29 @@ class Engine:
 
         Raises:
             ModelLoadError: as `load` would, for all that can be seen without the weights' values.
-
         """
         folder = _existing_folder(model_path)
         summary = inspect_model(folder)
         ChatFormat.load(folder)
         return summary
+
+    @staticmethod
+    def plan(model_path: Path | str, config: EngineConfig | None = None) -> EnginePlan:
+        """Say what a model will need on the device, without reading weights. Blocks briefly.
+
+        Raises:
+            ModelLoadError: as `check`, but for tokenizer and template; also where the device is not there.
+        """
+        return plan_model(_existing_folder(model_path), config or EngineConfig())
+
+    @staticmethod
+    def memory(device: Device) -> DeviceMemory | None:
+        """Tell how much memory a device has; None where nobody can tell. Blocks briefly.
+
+        Raises:
+            ModelLoadError: the device is not there.
+        """
+        return device_memory(choose_device(device))
 
     async def generate(self, request: ChatRequest) -> AsyncGenerator[Delta]:
         """Answer a request; closing the iterator cancels it.
@@ -120,7 +143,6 @@ class Engine:
             OutOfMemoryError: there is no memory for it, even with the prompt cache emptied.
             GenerationError: the engine failed while it computed.
             EngineClosedError: the engine was closed.
-
         """
         prompt = await asyncio.to_thread(self._chat.prepare, request)
         room = self._context_length - len(prompt.token_ids)
@@ -139,8 +161,12 @@ class Engine:
         """Read a prompt up to the words of its last user message, and answer nothing.
 
         Raises:
+<<<<<<< HEAD
             RequestError, OutOfMemoryError, GenerationError, EngineClosedError: as `generate` does.
 
+=======
+            RequestError, GenerationError, EngineClosedError: as `generate` does.
+>>>>>>> c13feb5 (Say what a model needs before it is loaded, refuse at load what cannot fit, and let another model's cached prompts go quietly)
         """
         if request.messages[-1].role != "user":
             raise InvalidRequestError(
@@ -211,7 +237,9 @@ class Engine:
         self._cache.close()
 
     def _load_runner(self, model_path: Path, config: EngineConfig) -> Runner:
-        """Load the weights; runs on the engine's thread."""
+        """Load the weights and reserve the slots; runs on the engine's thread."""
+        if memory := self.memory(config.device):
+            self._plan.require_room(memory)
         torch.set_num_threads(
             choose_num_threads(config.num_threads, self._summary.num_parameters)
         )
@@ -223,13 +251,17 @@ class Engine:
             half_checkpoints=config.half_checkpoints,
             disk=self._open_disk(model_path, model, config),
         )
-        return Runner(
-            model,
-            self._cache,
-            self._log,
-            context_length=self._context_length,
-            chunk=config.prefill_chunk_tokens,
-        )
+        try:
+            return Runner(
+                model,
+                self._cache,
+                self._log,
+                context_length=self._context_length,
+                chunk=config.prefill_chunk_tokens,
+            )
+        except ModelLoadError:
+            self._cache.close()
+            raise
 
     def _open_disk(
         self, model_path: Path, model: Model, config: EngineConfig

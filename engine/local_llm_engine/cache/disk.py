@@ -16,6 +16,7 @@ from .disk_writer import DiskWriter, PieceFile
 from .piece_file import check_bytes, lay_out, map_content
 from .piece_header import (
     DamagedPieceError,
+    ForeignPieceError,
     PieceFacts,
     StoredPiece,
     TensorBytes,
@@ -187,11 +188,18 @@ class DiskTier:
         self._writer.close(CLOSE_SECONDS)
 
     def _scan(self) -> list[FoundPiece]:
-        """Read all headers; what nobody can go on from leaves the folder."""
+        """Read all headers; what nobody can go on from leaves the folder.
+
+        Only what is damaged is worth a warning: what another model left was right in its time.
+        """
+        num_foreign = 0
         children: defaultdict[str | None, list[StoredPiece]] = defaultdict(list)
         for path in self._folder.pieces():
             try:
                 stored = read_stored(path, self._fingerprint)
+            except ForeignPieceError:
+                num_foreign += 1
+                self._folder.remove(path)
             except DamagedPieceError as error:
                 self._warn(path, error)
                 self._folder.put_aside(path)
@@ -202,10 +210,12 @@ class DiskTier:
         for stored in orphans:
             self._folder.remove(self._folder.file(stored.name))
         _LOGGER.info(
-            "Found %d pieces of prompts in %s; removed %d that nothing leads to",
+            "Found %d pieces of prompts in %s; removed %d that nothing leads to and %d that another model, or "
+            "the same one with other settings, had computed",
             len(found),
             self._folder.path,
             len(orphans),
+            num_foreign,
         )
         return found
 

@@ -37,6 +37,10 @@ class DamagedPieceError(EngineError):
     """A file is not the piece that its name stands for; the message says why and names no file."""
 
 
+class ForeignPieceError(DamagedPieceError):
+    """The file is a piece that other code, another model or other settings computed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PieceFacts:
     """What a file says of its piece beside tokens and tensors.
@@ -117,7 +121,8 @@ def read_stored(path: Path, fingerprint: str) -> StoredPiece:
     """Read a file's header and tokens, and no more.
 
     Raises:
-        DamagedPieceError: nothing that `fingerprint` stands for could go on from this file.
+        ForeignPieceError: it is sound, and something else than `fingerprint` stands for computed it.
+        DamagedPieceError: nobody could go on from this file.
     """
     if not _NAME.fullmatch(path.stem):
         refuse("it is not named by its content, so it was not written here")
@@ -185,14 +190,16 @@ def _read_entries(stream: FileIO, size: int) -> dict[str, Any]:
 
 def _facts(metadata: object, fingerprint: str) -> PieceFacts:
     """Read the facts, which say first of all who wrote them."""
-    if not isinstance(metadata, dict) or "layout" not in metadata:
+    if not isinstance(metadata, dict) or not {"layout", "fingerprint"} <= set(metadata):
         refuse("it is no piece of a prompt cache")
     if metadata["layout"] != str(LAYOUT_VERSION):
-        refuse(
+        raise ForeignPieceError(
             f"its layout is {metadata['layout']!r}; this engine writes layout {LAYOUT_VERSION}"
         )
-    if metadata.get("fingerprint") != fingerprint:
-        refuse("another model, or the same one with other settings, computed it")
+    if metadata["fingerprint"] != fingerprint:
+        raise ForeignPieceError(
+            "another model, or the same one with other settings, computed it"
+        )
     try:
         facts = PieceFacts(
             fingerprint=fingerprint,

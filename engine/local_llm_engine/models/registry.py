@@ -8,16 +8,26 @@ from pathlib import Path
 import torch
 
 from ..config import EngineConfig
-from ..errors import ModelLoadError, WeightFormatError
+from ..errors import MemoryShortageError, ModelLoadError, WeightFormatError
 from ..weights.loader import WeightLoader
 from ..weights.safetensors import SafetensorsFolder
 from .config import ModelConfig
 from .model import Model, ModelSummary
 from .placement import choose_device, choose_dtype
+from .plan import EnginePlan, StateBytes, weights_bytes
 from .qwen3_5 import EMBEDDING, Qwen3_5Model, tensor_shapes
 from .tensor_names import HEAD, MatchedTensors, match_tensors
 
-__all__ = ["Model", "ModelSummary", "inspect_model", "load_model"]
+__all__ = [
+    "EnginePlan",
+    "Model",
+    "ModelSummary",
+    "inspect_model",
+    "load_model",
+    "plan_model",
+]
+
+DEFAULT_CONTEXT_LENGTH = 16_384
 
 
 def inspect_model(folder: Path) -> ModelSummary:
@@ -29,6 +39,35 @@ def inspect_model(folder: Path) -> ModelSummary:
     """
     config, _, matched = _examine(folder)
     return _summarize(folder, config, matched)
+
+
+def plan_model(folder: Path, config: EngineConfig) -> EnginePlan:
+    """Say what a model will need on `config.device`, without reading weights.
+
+    Raises:
+        ModelLoadError: and its kinds; as `inspect_model`, and where the device is not there.
+    """
+    model_config, _, matched = _examine(folder)
+    summary = _summarize(folder, model_config, matched)
+    device = choose_device(config.device)
+    dtype = choose_dtype(config.dtype, device, summary.num_parameters)
+    return EnginePlan(
+        model=summary,
+        device=device.type,
+        dtype=str(dtype).removeprefix("torch."),
+        context_length=min(
+            summary.context_length, config.context_length or DEFAULT_CONTEXT_LENGTH
+        ),
+        weights_bytes=weights_bytes(
+            matched.used,
+            element_bytes=dtype.itemsize,
+            left_out=HEAD if model_config.tie_word_embeddings else None,
+        ),
+        state=StateBytes.of(
+            model_config, element_bytes=dtype.itemsize, half=config.half_checkpoints
+        ),
+        prompt_cache_bytes=config.prompt_cache_bytes,
+    )
 
 
 def load_model(folder: Path, config: EngineConfig) -> Model:
@@ -52,7 +91,7 @@ def load_model(folder: Path, config: EngineConfig) -> Model:
             head = None if model_config.tie_word_embeddings else loader.matrix(HEAD)
             return Qwen3_5Model(model_config, summary, text_loader, head)
     except torch.OutOfMemoryError as err:
-        raise ModelLoadError(
+        raise MemoryShortageError(
             f"{folder}: the model does not fit into the memory of {device}: {err}"
         ) from err
 

@@ -137,8 +137,6 @@ DAMAGES = [
     flipped_byte_in_a_state,
     flipped_byte_in_the_header,
     flipped_byte_in_the_rank,
-    of_another_model,
-    of_an_older_layout,
     of_another_program,
     not_safetensors,
     header_of_huge_length,
@@ -212,6 +210,28 @@ def test_a_damaged_file_is_put_aside_and_its_tokens_are_read_again(
     with started(folder) as cache:
         assert assert_right(cache, (*KITCHEN, 50)).copied_tokens == 23
     assert not warnings(caplog)
+
+
+@pytest.mark.parametrize("end", [20, 23], ids=["parent", "leaf"])
+@pytest.mark.parametrize(
+    "change", [of_another_model, of_an_older_layout], ids=lambda change: change.__name__
+)
+def test_what_another_model_computed_goes_quietly(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    change: Callable[[Path], None],
+    end: int,
+) -> None:
+    """It is no damage: somebody chose another model, or brought the engine up to date."""
+    folder = tmp_path / "cache"
+    path = damaged_file(folder, end)
+    change(path)
+    with started(folder) as cache:
+        restored = assert_right(cache, (*KITCHEN, 50))
+        assert restored.copied_tokens == {20: 5, 23: 20}[end]
+        assert cache.notices == ()
+    assert not warnings(caplog)
+    assert [file for file in folder.iterdir() if file.name.startswith(path.stem)] == []
 
 
 def test_altered_tokens_are_found_when_they_are_trusted(

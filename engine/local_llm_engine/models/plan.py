@@ -1,0 +1,147 @@
+"""What a model will need in memory: arithmetic over config.json and the weight files' headers.
+
+Asks no machine, and allocates nothing.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..cache.placement import grid_interval
+from ..errors import MemoryShortageError
+from ..types import Purpose
+from ..weights.safetensors_header import TensorInfo
+from .config import ModelConfig
+from .gated_delta_net import num_conv_channels
+from .memory import DeviceMemory
+from .model import ModelSummary
+
+# A house of a hundred entities with its tools, in tokens.
+TYPICAL_PROMPT_TOKENS = 5_000
+# What all prompts of a house have in common ends in so many segments: tools, house, date.
+_SHARED_CHECKPOINTS = 3
+_FLOAT32_BYTES = 4
+_HALF_BYTES = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateBytes:
+    """Bytes of one sequence's state: the KV of a token, the recurrent state, and a checkpoint of that in RAM."""
+
+    token: int
+    recurrent: int
+    checkpoint: int
+
+    @classmethod
+    def of(cls, config: ModelConfig, *, element_bytes: int, half: bool) -> StateBytes:
+        """Add up the layers' states; `half` keeps checkpoints' delta states in float16."""
+        num_full = config.layer_types.count("full_attention")
+        num_linear = config.num_hidden_layers - num_full
+        key_values = 2 * config.num_key_value_heads * config.head_dim
+        inputs = num_conv_channels(config) * (config.linear_conv_kernel_dim - 1)
+        memory = (
+            config.linear_num_value_heads
+            * config.linear_key_head_dim
+            * config.linear_value_head_dim
+        )
+        conv = num_linear * inputs * element_bytes
+        return cls(
+            token=num_full * key_values * element_bytes,
+            recurrent=conv + num_linear * memory * _FLOAT32_BYTES,
+            checkpoint=conv
+            + num_linear * memory * (_HALF_BYTES if half else _FLOAT32_BYTES),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnginePlan:
+    """What an engine will need. Bytes of RAM, or of the GPU for all that lies on `device`.
+
+    The slots hold the state of live sequences, one a purpose, each with room for the context length.
+    `prompt_cache_bytes` is what finished prompts may take in RAM. On a CPU, weights that are stored in
+    `dtype` stay in their file and only fill memory that would otherwise be free.
+    """
+
+    model: ModelSummary
+    device: str
+    dtype: str
+    context_length: int
+    weights_bytes: int
+    state: StateBytes
+    prompt_cache_bytes: int
+
+    @property
+    def kv_bytes_per_1000_tokens(self) -> int:
+        """Bytes that the keys and values of 1,000 tokens take."""
+        return 1_000 * self.state.token
+
+    @property
+    def slots_bytes(self) -> int:
+        """Bytes of all slots, on the device."""
+        slot = self.context_length * self.state.token + self.state.recurrent
+        return len(Purpose) * slot
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes of weights and slots, on the device."""
+        return self.weights_bytes + self.slots_bytes
+
+    @property
+    def ram_bytes(self) -> int:
+        """Bytes of all that lies in RAM; on a CPU that is everything."""
+        return self.prompt_cache_bytes + (
+            self.device_bytes if self.device == "cpu" else 0
+        )
+
+    def satellites_bytes(
+        self, num_satellites: int, prompt_tokens: int = TYPICAL_PROMPT_TOKENS
+    ) -> int:
+        """Bytes of the prompt cache that keep the prompts of so many satellites warm, and one of no device.
+
+        All of them share what they have in common; each needs a checkpoint of its own.
+        """
+        interval = grid_interval(
+            checkpoint_bytes=self.state.checkpoint,
+            context_length=self.context_length,
+            budget_bytes=self.prompt_cache_bytes,
+        )
+        num_inside = prompt_tokens // interval if interval else 0
+        num_checkpoints = _SHARED_CHECKPOINTS + num_inside + num_satellites + 1
+        return (
+            prompt_tokens * self.state.token + num_checkpoints * self.state.checkpoint
+        )
+
+    def longest_context(self, device_bytes: int) -> int:
+        """Return the most tokens of context for which weights and slots fit into so many bytes; 0 where none do."""
+        left = device_bytes - self.weights_bytes - len(Purpose) * self.state.recurrent
+        if left < 0:
+            return 0
+        token_bytes = len(Purpose) * self.state.token
+        longest = self.model.context_length
+        return min(longest, left // token_bytes) if token_bytes else longest
+
+    def require_room(self, memory: DeviceMemory) -> None:
+        """Refuse what cannot work on a device with so much memory.
+
+        Raises:
+            MemoryShortageError: weights and slots do not fit; the message says what would.
+        """
+        if self.device_bytes <= memory.total_bytes:
+            return
+        most = self.longest_context(memory.total_bytes)
+        raise MemoryShortageError(
+            f"{self.model.name}: the weights need {self.weights_bytes:,} bytes and a context length of "
+            f"{self.context_length} tokens {self.slots_bytes:,}; {self.device} has {memory.total_bytes:,}, "
+            f"enough for a context length of {most}"
+        )
+
+
+def weights_bytes(
+    tensors: Iterable[TensorInfo], *, element_bytes: int, left_out: str | None
+) -> int:
+    """Add up what tensors take once they are loaded: matrices in the model's dtype, all others in float32."""
+    return sum(
+        tensor.num_elements
+        * (element_bytes if len(tensor.shape) == 2 else _FLOAT32_BYTES)
+        for tensor in tensors
+        if tensor.name != left_out
+    )

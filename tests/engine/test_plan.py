@@ -1,0 +1,101 @@
+"""The engine's door says what a model needs, and refuses what cannot fit when it is loaded."""
+
+from collections.abc import Callable
+import json
+from pathlib import Path
+import sys
+import threading
+
+import pytest
+import torch
+
+from local_llm_engine import service
+from local_llm_engine.__main__ import main
+from local_llm_engine.builtin import NANO_PATH
+from local_llm_engine.config import EngineConfig
+from local_llm_engine.errors import MemoryShortageError, ModelLoadError
+from local_llm_engine.models.memory import DeviceMemory
+from local_llm_engine.models.qwen3_5 import Qwen3_5Model
+from local_llm_engine.service import Engine
+
+type Run = Callable[..., int]
+
+
+def test_a_context_that_cannot_fit_is_refused_at_load(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    needed = Engine.plan(NANO_PATH, EngineConfig(context_length=8192)).device_bytes
+    memory = DeviceMemory(needed - 1, needed - 1)
+    monkeypatch.setattr(service, "device_memory", lambda device: memory)
+    with pytest.raises(MemoryShortageError, match="context length of 8192"):
+        Engine.load(NANO_PATH, EngineConfig(context_length=8192))
+    Engine.load(NANO_PATH, EngineConfig(context_length=4096)).close()
+
+
+def test_slots_that_the_device_does_not_give_are_refused_at_load(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(model: Qwen3_5Model, capacity: int) -> None:
+        raise torch.OutOfMemoryError("no")
+
+    monkeypatch.setattr(Qwen3_5Model, "new_state", refuse)
+    with pytest.raises(MemoryShortageError, match="beside the weights: no"):
+        Engine.load(NANO_PATH, EngineConfig(cache_folder=tmp_path))
+    assert not [
+        thread for thread in threading.enumerate() if "llm" in thread.name.lower()
+    ]
+
+
+def test_where_nobody_can_tell_the_memory_the_engine_loads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(service, "device_memory", lambda device: None)
+    Engine.load(NANO_PATH).close()
+
+
+def test_a_missing_folder_has_no_plan(tmp_path: Path) -> None:
+    with pytest.raises(ModelLoadError, match="no model folder"):
+        Engine.plan(tmp_path / "gone")
+
+
+def test_memory_of_this_machine() -> None:
+    memory = Engine.memory("cpu")
+    assert memory is not None
+    assert memory.total_bytes > 1 << 28
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Run:
+    def run_main(*arguments: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["local_llm_engine", *arguments])
+        return main()
+
+    return run_main
+
+
+def test_plan_as_a_table(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("plan", str(NANO_PATH), "--context-length", "4096") == 0
+    title, *rows = capsys.readouterr().out.splitlines()
+    assert title == "nano (qwen3_5_text) on cpu in float32, 4096 tokens of context"
+    assert rows[0].split() == ["weights", "12.8", "MiB"]
+    assert any("cached for 3 satellites" in row for row in rows)
+
+
+def test_plan_as_json(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("--satellites", "7", "--prompt-cache-gib", "0.5", "--json")
+    assert run("plan", str(NANO_PATH), *arguments) == 0
+    told = json.loads(capsys.readouterr().out)
+    plan = Engine.plan(NANO_PATH, EngineConfig(prompt_cache_bytes=1 << 29))
+    assert told["dtype"] == "float32"
+    assert told["slots_bytes"] == plan.slots_bytes
+    assert told["satellites_bytes"] == plan.satellites_bytes(7)
+    assert told["ram_bytes"] == plan.ram_bytes
+    assert told["memory_total_bytes"] > 0
+
+
+def test_plan_where_nobody_can_tell_the_memory(
+    run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "device_memory", lambda device: None)
+    assert run("plan", str(NANO_PATH), "--json") == 0
+    assert "memory_total_bytes" not in json.loads(capsys.readouterr().out)
