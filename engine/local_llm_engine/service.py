@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 import logging
 from pathlib import Path
@@ -28,16 +28,11 @@ from .models.registry import (
     load_model,
     plan_model,
 )
+from .runtime.delivery import deliver, until_ended
 from .runtime.loop import EngineLoop
 from .runtime.memory_errors import memory_errors_told
 from .runtime.runner import Runner
-from .runtime.sequence import (
-    FailEvent,
-    FinishEvent,
-    Sequence,
-    SequenceEvent,
-    TokenEvent,
-)
+from .runtime.sequence import FinishEvent, Sequence, SequenceEvent, TokenEvent
 from .types import (
     CallRecord,
     ChatRequest,
@@ -95,11 +90,7 @@ class Engine:
 
         Raises:
             ModelLoadError: the folder cannot be loaded; the message says which file, which part and why.
-<<<<<<< HEAD
             OutOfMemoryError: the device has no room for the model.
-
-=======
->>>>>>> c13feb5 (Say what a model needs before it is loaded, refuse at load what cannot fit, and let another model's cached prompts go quietly)
         """
         return cls(_existing_folder(model_path), config or EngineConfig())
 
@@ -110,8 +101,7 @@ class Engine:
         Raises:
             ModelLoadError: as `load` would, for all that can be seen without the weights' values.
         """
-        folder = _existing_folder(model_path)
-        summary = inspect_model(folder)
+        summary = inspect_model(folder := _existing_folder(model_path))
         ChatFormat.load(folder)
         return summary
 
@@ -161,12 +151,7 @@ class Engine:
         """Read a prompt up to the words of its last user message, and answer nothing.
 
         Raises:
-<<<<<<< HEAD
             RequestError, OutOfMemoryError, GenerationError, EngineClosedError: as `generate` does.
-
-=======
-            RequestError, GenerationError, EngineClosedError: as `generate` does.
->>>>>>> c13feb5 (Say what a model needs before it is loaded, refuse at load what cannot fit, and let another model's cached prompts go quietly)
         """
         if request.messages[-1].role != "user":
             raise InvalidRequestError(
@@ -185,7 +170,6 @@ class Engine:
 
         Raises:
             InvalidRequestError, EngineClosedError: as `generate` does.
-
         """
         prompt = await asyncio.to_thread(self._chat.prepare, request)
         segments = await asyncio.to_thread(self._chat.segments_before_question, prompt)
@@ -237,7 +221,7 @@ class Engine:
         self._cache.close()
 
     def _load_runner(self, model_path: Path, config: EngineConfig) -> Runner:
-        """Load the weights and reserve the slots; runs on the engine's thread."""
+        """Load the weights; runs on the engine's thread."""
         if memory := self.memory(config.device):
             self._plan.require_room(memory)
         torch.set_num_threads(
@@ -245,23 +229,21 @@ class Engine:
         )
         with memory_errors_told(config.device):
             model = load_model(model_path, config)
+            # What has no room for one slot fails now, not at every question.
+            model.new_state(self._context_length)
         self._dtype = str(model.dtype).removeprefix("torch.")
         self._cache = PromptCache(
             config.prompt_cache_bytes,
             half_checkpoints=config.half_checkpoints,
             disk=self._open_disk(model_path, model, config),
         )
-        try:
-            return Runner(
-                model,
-                self._cache,
-                self._log,
-                context_length=self._context_length,
-                chunk=config.prefill_chunk_tokens,
-            )
-        except ModelLoadError:
-            self._cache.close()
-            raise
+        return Runner(
+            model,
+            self._cache,
+            self._log,
+            context_length=self._context_length,
+            chunk=config.prefill_chunk_tokens,
+        )
 
     def _open_disk(
         self, model_path: Path, model: Model, config: EngineConfig
@@ -295,26 +277,13 @@ class Engine:
             target=target,
             max_tokens=max_tokens,
             end_token_ids=self._chat.end_token_ids,
-            emit=lambda event: _deliver(asyncio_loop, queue, event),
+            emit=lambda event: deliver(asyncio_loop, queue, event),
         )
         self._loop.submit(sequence)
         try:
-            yield _until_ended(queue)
+            yield until_ended(queue)
         finally:
             self._loop.cancel(sequence)
-
-
-async def _until_ended(
-    queue: asyncio.Queue[SequenceEvent],
-) -> AsyncIterator[TokenEvent | FinishEvent]:
-    """Yield the events up to and with the finish; a failure is raised."""
-    while True:
-        event = await queue.get()
-        if isinstance(event, FailEvent):
-            raise event.error
-        yield event
-        if isinstance(event, FinishEvent):
-            return
 
 
 def _deltas(decoder: AnswerDecoder, event: TokenEvent | FinishEvent) -> list[Delta]:
@@ -325,16 +294,6 @@ def _deltas(decoder: AnswerDecoder, event: TokenEvent | FinishEvent) -> list[Del
     calls_tools = event.reason is FinishReason.STOP and decoder.has_tool_calls
     reason = FinishReason.TOOL_CALLS if calls_tools else event.reason
     return [*deltas, FinishDelta(reason, event.usage)]
-
-
-def _deliver(
-    loop: asyncio.AbstractEventLoop,
-    queue: asyncio.Queue[SequenceEvent],
-    event: SequenceEvent,
-) -> None:
-    """Hand an event to the request's event loop; one that has closed has nobody left to tell."""
-    with suppress(RuntimeError):
-        loop.call_soon_threadsafe(queue.put_nowait, event)
 
 
 def _existing_folder(model_path: Path | str) -> Path:

@@ -10,11 +10,7 @@ from local_llm_engine.cache.placement import grid_interval, place, stretch_end
 from local_llm_engine.cache.prompt_cache import PromptCache, Slot
 from local_llm_engine.cache.records import CallLog
 from local_llm_engine.cache.sessions import SessionLedger
-<<<<<<< HEAD
 from local_llm_engine.errors import GenerationError, OutOfMemoryError
-=======
-from local_llm_engine.errors import MemoryShortageError
->>>>>>> c13feb5 (Say what a model needs before it is loaded, refuse at load what cannot fit, and let another model's cached prompts go quietly)
 from local_llm_engine.models.registry import Model
 from local_llm_engine.types import Checkpoint, FinishReason, Purpose, Usage
 
@@ -40,25 +36,15 @@ class Runner:
         context_length: int,
         chunk: int,
     ) -> None:
-        """Reserve slots that hold `context_length` tokens; a step reads at most `chunk`.
-
-        All are there from the start, so that what does not fit fails now and not at a question.
-
-        Raises:
-            MemoryShortageError: they do not fit.
-        """
+        """Slots hold `context_length` tokens; a step reads at most `chunk`."""
         self._model = model
         self._cache = cache
         self._log = log
         self._sessions = SessionLedger(cache.earlier_sessions)
         self._context_length = context_length
         self._chunk = chunk
-<<<<<<< HEAD
         self._slots: dict[Purpose, Slot] = {}
         self._live: set[Sequence] = set()
-=======
-        self._slots = _reserve_slots(model, context_length)
->>>>>>> c13feb5 (Say what a model needs before it is loaded, refuse at load what cannot fit, and let another model's cached prompts go quietly)
         self._samplers: dict[Sequence, Sampler] = {}
 
     @torch.inference_mode()
@@ -97,8 +83,9 @@ class Runner:
     @torch.inference_mode()
     def discard(self, sequence: Sequence) -> None:
         """Let a sequence go that failed: its state can no longer be trusted."""
-        if sequence.phase is not Phase.WAITING:
-            self._cache.release(self._slots[sequence.purpose])
+        slot = self._slots.get(sequence.purpose)
+        if slot and sequence.phase is not Phase.WAITING:
+            self._cache.release(slot)
         self._end(sequence, "error")
 
     def known(self, token_ids: tuple[int, ...]) -> tuple[int, tuple[Checkpoint, ...]]:
@@ -137,16 +124,12 @@ class Runner:
         """Look the prompt up and bring the slot to the deepest checkpoint of it."""
         sequence.started_at = time.perf_counter()
         sequence.phase = Phase.PREFILL
-<<<<<<< HEAD
         self._live.add(sequence)
         slot = self._slots.get(sequence.purpose)
         if slot is None:
             slot = self._slots[sequence.purpose] = Slot(
                 self._model.new_state(self._context_length)
             )
-=======
-        slot = self._slots[sequence.purpose]
->>>>>>> c13feb5 (Say what a model needs before it is loaded, refuse at load what cannot fit, and let another model's cached prompts go quietly)
         token_ids = sequence.prompt.token_ids
         limit = sequence.target - 1 if sequence.answers else sequence.target
         match, restored = self._cache.resume(token_ids, limit, slot, sequence.reader)
@@ -254,14 +237,3 @@ class Runner:
         record = sequence.record(finish)
         self._log.add(record)
         return record.usage
-
-
-def _reserve_slots(model: Model, context_length: int) -> dict[Purpose, Slot]:
-    try:
-        return {purpose: Slot(model.new_state(context_length)) for purpose in Purpose}
-    except RuntimeError as error:
-        # What torch raises, on every device, where there is not so much memory.
-        raise MemoryShortageError(
-            f"{model.summary.name}: a context length of {context_length} tokens does not fit into the memory of "
-            f"{model.device.type} beside the weights: {error}"
-        ) from error
