@@ -1,6 +1,6 @@
 """Finds the voice satellites that speak to one of our agents, and in which language."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from typing import NamedTuple
 
 from homeassistant.components.assist_pipeline import (
@@ -13,12 +13,17 @@ from homeassistant.components.assist_pipeline.pipeline import async_get_pipeline
 from homeassistant.components.assist_satellite import DOMAIN as SATELLITE_DOMAIN
 from homeassistant.components.assist_satellite.const import DATA_COMPONENT
 from homeassistant.components.select import DOMAIN as SELECT_DOMAIN
-from homeassistant.const import MATCH_ALL, STATE_UNAVAILABLE
+from homeassistant.const import MATCH_ALL, STATE_UNAVAILABLE, STATE_UNKNOWN
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import entity_registry as er
 
-# How the unique ids of a device's pipeline selects end: one for each wake word
-_SELECT_KEY = "-pipeline"
+# How the unique ids of a device's selects end: one pipeline for each wake word, numbered from "_2" on
+_PIPELINE_KEY = "-pipeline"
+_WAKE_WORD_KEY = "-wake_word"
+
+# What a wake word's select says where its pipeline can never be used
+NO_WAKE_WORD = "no_wake_word"
+_UNUSED = frozenset({NO_WAKE_WORD, STATE_UNAVAILABLE, STATE_UNKNOWN})
 
 
 class Speaker(NamedTuple):
@@ -43,6 +48,24 @@ def async_speakers(hass: HomeAssistant, agent_id: str) -> list[Speaker]:
     ]
     speakers.append(Speaker(None, None, _language_without_device(hass, agent_id)))
     return list(dict.fromkeys(speakers))
+
+
+@callback
+def async_assistants(hass: HomeAssistant) -> tuple[Hashable, ...]:
+    """Return what decides which agent is asked in which language: of every pipeline, the preferred one first."""
+    preferred = _preferred_pipeline(hass)
+    return (
+        preferred and preferred.id,
+        *(
+            (
+                pipeline.id,
+                pipeline.name,
+                pipeline.conversation_engine,
+                input_language(pipeline),
+            )
+            for pipeline in async_get_pipelines(hass)
+        ),
+    )
 
 
 def input_language(pipeline: Pipeline) -> str:
@@ -77,18 +100,30 @@ def _pipelines(
 def _selects(hass: HomeAssistant, satellite: str, device_id: str | None) -> list[str]:
     """Return the entities that choose a satellite's pipelines."""
     if device_id:
-        entries = er.async_entries_for_device(er.async_get(hass), device_id)
-        selects = [
-            entry.entity_id
-            for entry in entries
+        selects = {
+            entry.unique_id: entry.entity_id
+            for entry in er.async_entries_for_device(er.async_get(hass), device_id)
             if entry.domain == SELECT_DOMAIN
-            and entry.unique_id.rstrip("_0123456789").endswith(_SELECT_KEY)
+        }
+        pipelines = [
+            select
+            for unique_id, select in selects.items()
+            if unique_id.rstrip("_0123456789").endswith(_PIPELINE_KEY)
+            and _is_used(hass, unique_id, selects)
         ]
-        if selects:
-            return selects
+        if pipelines:
+            return pipelines
     component = hass.data.get(DATA_COMPONENT)
     entity = component.get_entity(satellite) if component else None
     return [entity.pipeline_entity_id] if entity and entity.pipeline_entity_id else []
+
+
+def _is_used(hass: HomeAssistant, unique_id: str, selects: Mapping[str, str]) -> bool:
+    """Tell whether a wake word leads to a pipeline select; without any wake word, the first one counts."""
+    prefix, _, number = unique_id.rpartition(_PIPELINE_KEY)
+    wake_word = selects.get(f"{prefix}{_WAKE_WORD_KEY}{number}")
+    state = hass.states.get(wake_word) if wake_word else None
+    return not number or state is None or state.state not in _UNUSED
 
 
 def _chosen_pipeline(hass: HomeAssistant, select: str) -> Pipeline | None:

@@ -19,9 +19,11 @@ from local_llm_engine.errors import EngineError
 from .const import CONF_WARM_UP, DOMAIN
 from .failures import request_failure
 from .prompt import async_next_request
+from .prompt_watch import async_watch_prompts
 from .runtime import LocalLlmConfigEntry
 from .satellites import Speaker, async_speakers
 from .settings import AgentSettings
+from .settling import Settling
 
 if TYPE_CHECKING:
     from local_llm_engine.service import Engine
@@ -33,6 +35,10 @@ _MINUTE = 5
 
 # Past midnight, when nobody's clock says yesterday any more
 _SECONDS_PAST_MIDNIGHT = 10
+
+# How long changes of prompts may be over, and how long they may go on, before they are read
+_QUIET_SECONDS = 5.0
+_LIMIT_SECONDS = 60.0
 
 
 class Target(NamedTuple):
@@ -160,7 +166,7 @@ class WarmUp:
 
     @callback
     def _begin(self, _: HomeAssistant) -> None:
-        """Warm everything now, every hour, and for the new date at midnight."""
+        """Warm everything now, every hour, for the new date at midnight, and whenever prompts have changed."""
         self._unschedule += [
             async_track_time_change(
                 self._hass, self._on_hour, minute=_MINUTE, second=0
@@ -172,6 +178,16 @@ class WarmUp:
                 minute=0,
                 second=_SECONDS_PAST_MIDNIGHT,
             ),
+        ]
+        settling = Settling(
+            self._hass,
+            self.async_run_now,
+            quiet_seconds=_QUIET_SECONDS,
+            limit_seconds=_LIMIT_SECONDS,
+        )
+        self._unschedule += [
+            async_watch_prompts(self._hass, settling.async_note),
+            settling.async_stop,
         ]
         self.async_run_now()
 

@@ -8,6 +8,7 @@ from freezegun.api import FrozenDateTimeFactory
 import pytest
 from pytest_homeassistant_custom_component.common import (
     MockConfigEntry,
+    async_fire_time_changed,
     mock_config_flow,
 )
 import torch
@@ -164,6 +165,15 @@ async def ask(
         agent_id=AGENT,
         device_id=device_id(hass, satellite) if satellite else None,
     )
+
+
+async def settle(
+    hass: HomeAssistant, freezer: FrozenDateTimeFactory, seconds: float = 6
+) -> None:
+    """Let so much time go by that what has changed is warmed, and wait for that."""
+    freezer.tick(seconds)
+    async_fire_time_changed(hass)
+    await hass.async_block_till_done(wait_background_tasks=True)
 
 
 def speech(result: conversation.ConversationResult) -> str:

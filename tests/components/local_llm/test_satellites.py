@@ -91,6 +91,39 @@ async def test_both_wake_words_count_each_with_its_language(
     ] == ["en", "de"]
 
 
+@pytest.mark.parametrize(
+    ("wake_word", "languages"),
+    [
+        ("okay_nabu", ["en", "de"]),
+        ("no_wake_word", ["en"]),
+        ("unavailable", ["en"]),
+        (None, ["en", "de"]),
+    ],
+    ids=["used", "not used", "none known", "disabled"],
+)
+async def test_a_pipeline_without_a_wake_word_is_not_used(
+    hass: HomeAssistant, wake_word: str | None, languages: list[str]
+) -> None:
+    """The selects are those that a real Voice PE has; its first pipeline needs no wake word of its own."""
+    await add_pipeline(hass, "Deutsch", conversation_language="de")
+    await choose(hass, "kitchen_voice_pipeline_2", "Deutsch")
+    for key, state in (("wake_word", "no_wake_word"), ("wake_word_2", wake_word)):
+        select = er.async_get(hass).async_get_or_create(
+            "select",
+            "house",
+            f"Kitchen Voice-{key}",
+            device_id=device_id(hass, "Kitchen Voice"),
+        )
+        hass.states.async_set(select.entity_id, state or "")
+    if wake_word is None:
+        hass.states.async_remove(select.entity_id)
+    assert [
+        language
+        for satellite, language in satellites(hass)
+        if satellite == "assist_satellite.kitchen_voice"
+    ] == languages
+
+
 async def test_a_satellite_without_selects_speaks_to_the_pipeline_it_names(
     hass: HomeAssistant,
 ) -> None:

@@ -22,7 +22,7 @@ from homeassistant.util import dt as dt_util
 from local_llm_engine.errors import EngineClosedError, GenerationError
 from local_llm_engine.types import ChatRequest, Purpose, Usage
 
-from .conftest import AGENT, AddScripted, ask, speech
+from .conftest import AGENT, AddScripted, ask, settle, speech
 from .house import area_id
 from .scripted import HeldWarmUps, ScriptedEngine
 
@@ -262,7 +262,7 @@ async def test_a_lasting_failure_is_logged_once(
     caplog.set_level(logging.INFO, "custom_components.local_llm")
     freezer.move_to("2026-11-30 14:30:00")
     engine = await scripted(options={})
-    await _background(hass)
+    await settle(hass, freezer)
     engine.warmed.clear()
     with patch.object(engine, "warm_up", Picky(engine, KITCHEN)):
         for _ in range(2):
@@ -340,7 +340,7 @@ async def test_reads_the_new_date_line_just_after_midnight(
     await hass.config.async_set_time_zone("Europe/Berlin")
     freezer.move_to("2026-11-30 22:30:00+00:00")
     engine = await scripted(options={})
-    await _background(hass)
+    await settle(hass, freezer)
     engine.warmed.clear()
     freezer.move_to("2026-11-30 23:00:09+00:00")
     async_fire_time_changed(hass)
