@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any, NamedTuple, override
 
 from homeassistant.components.llm import async_get_tools
@@ -45,11 +46,23 @@ class HouseAPI(llm.API):
     """The APIs that an agent may use, laid out from what changes least to what changes most."""
 
     def __init__(
-        self, hass: HomeAssistant, agent_id: str, api_ids: Sequence[str]
+        self,
+        hass: HomeAssistant,
+        agent_id: str,
+        api_ids: Sequence[str],
+        *,
+        basis: Sequence[str] = (),
     ) -> None:
-        """Wrap the APIs with these ids; none leaves the tools that every API has, such as the time."""
+        """Wrap the APIs with these ids; none leaves the tools that every API has, such as the time.
+
+        Home Assistant keeps a conversation's prompt as long as the id of its API is the same, so
+        whatever must not outlast a change is in the id: `basis`.
+        """
+        digest = sha256(repr(tuple(basis)).encode()).hexdigest()[:16]
         super().__init__(
-            hass=hass, id="|".join([DOMAIN, agent_id, *api_ids]), name="Local LLM"
+            hass=hass,
+            id="|".join([DOMAIN, agent_id, *api_ids, digest]),
+            name="Local LLM",
         )
         self._api_ids = tuple(api_ids)
 

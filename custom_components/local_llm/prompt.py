@@ -2,7 +2,12 @@
 
 from homeassistant.components import conversation
 from homeassistant.core import Context, HomeAssistant
-from homeassistant.helpers import llm
+from homeassistant.helpers import (
+    area_registry as ar,
+    device_registry as dr,
+    floor_registry as fr,
+    llm,
+)
 from local_llm_engine.types import ChatRequest, Purpose, TextPart
 
 from .const import DOMAIN
@@ -25,13 +30,20 @@ async def async_provide_prompt(
     """Give a chat log the system text and the tools for a question.
 
     They stay as they are for the rest of the conversation, so that its history stays readable from
-    the cache; tools run in the context of the latest question.
+    the cache; tools run in the context of the latest question. They are built anew where a different
+    device or user goes on, where the device is in another room now or its room has another name, or
+    the agent was given other instructions or APIs: what the model is told must be what the tools do.
 
     Raises:
         ConverseError: the instructions are not a valid template.
         HomeAssistantError: one of the LLM APIs is not there, or not for this user.
     """
-    api = HouseAPI(hass, question.agent_id, settings.api_ids)
+    api = HouseAPI(
+        hass,
+        question.agent_id,
+        settings.api_ids,
+        basis=(settings.instructions, *_place(hass, question.device_id)),
+    )
     llm_context = question.as_llm_context(DOMAIN)
     instance = chat_log.llm_api
     if (
@@ -135,6 +147,17 @@ def system_parts(chat_log: conversation.ChatLog) -> tuple[TextPart, ...]:
             named, [False] * (len(named) - 1) + [True], strict=True
         )
     )
+
+
+def _place(hass: HomeAssistant, device_id: str | None) -> tuple[str, ...]:
+    """Where a device is, as far as the prompt says."""
+    device = dr.async_get(hass).async_get(device_id) if device_id else None
+    area_id = dr.async_get_effective_area_id(hass, device) if device else None
+    area = ar.async_get(hass).async_get_area(area_id) if area_id else None
+    if area is None:
+        return ()
+    floor = fr.async_get(hass).async_get_floor(area.floor_id) if area.floor_id else None
+    return (area.id, area.name, *((floor.name,) if floor else ()))
 
 
 def _asker(llm_context: llm.LLMContext) -> tuple[str | None, str | None]:

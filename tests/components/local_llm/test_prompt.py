@@ -241,14 +241,79 @@ async def test_the_prompt_stays_for_a_conversation(
 ) -> None:
     engine = await scripted(says("Yes."))
     first = await ask(hass, "hello", "Kitchen Voice")
-    ar.async_get(hass).async_update(area_id(hass, "Kitchen"), name="Cookery")
+    ar.async_get(hass).async_update(area_id(hass, "Bedroom"), name="Chamber")
     await ask(hass, "again", "Kitchen Voice", conversation_id=first.conversation_id)
     await ask(hass, "hello", "Kitchen Voice")
     texts = [request.messages[0].text for request in engine.requests]
     assert texts[1] == texts[0]
-    assert "You are in area Cookery" in texts[2]
+    assert "areas: Chamber" in texts[2]
     log = chat_log(hass, first.conversation_id)
     assert log.content[0].content == texts[0]
+
+
+def _move(hass: HomeAssistant) -> None:
+    dr.async_get(hass).async_update_device(
+        device_id(hass, "Kitchen Voice"), area_id=area_id(hass, "Bedroom")
+    )
+
+
+def _rename_room(hass: HomeAssistant) -> None:
+    ar.async_get(hass).async_update(area_id(hass, "Kitchen"), name="Cookery")
+
+
+def _delete_room(hass: HomeAssistant) -> None:
+    ar.async_get(hass).async_delete(area_id(hass, "Kitchen"))
+
+
+def _put_on_a_floor(hass: HomeAssistant) -> None:
+    floor = fr.async_get(hass).async_create("Upstairs")
+    ar.async_get(hass).async_update(area_id(hass, "Kitchen"), floor_id=floor.floor_id)
+
+
+def _update_agent(**data: object) -> Callable[[HomeAssistant], None]:
+    def change(hass: HomeAssistant) -> None:
+        (entry,) = hass.config_entries.async_entries(DOMAIN)
+        (agent,) = entry.subentries.values()
+        hass.config_entries.async_update_subentry(
+            entry, agent, data={**agent.data, **data}
+        )
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (_move, "You are in area Bedroom and"),
+        (_rename_room, "You are in area Cookery and"),
+        (_put_on_a_floor, "You are in area Kitchen (floor Upstairs)"),
+        (_delete_room, "ask the user to specify an area"),
+        (_update_agent(prompt="You are a pirate."), "You are a pirate."),
+        (_update_agent(llm_hass_api=["assist", "one"]), "Be kind."),
+    ],
+    ids=["moved", "renamed", "floor", "deleted", "instructions", "APIs"],
+)
+async def test_a_conversation_goes_on_with_what_is_true_now(
+    hass: HomeAssistant,
+    scripted: AddScripted,
+    change: Callable[[HomeAssistant], None],
+    words: str,
+) -> None:
+    """Tools act where the device is now: a moved satellite must not be told of its old room."""
+    llm.async_register_api(hass, OtherAPI(hass=hass, id="one", name="One"))
+    engine = await scripted(says("Yes."))
+    first = await ask(hass, "hello", "Kitchen Voice")
+    change(hass)
+    await hass.async_block_till_done()
+    await ask(hass, "again", "Kitchen Voice", conversation_id=first.conversation_id)
+    before, after = engine.requests
+    assert words not in before.messages[0].text
+    assert words in after.messages[0].text
+    assert [message.text for message in after.messages[1:]] == [
+        "hello",
+        "Yes.",
+        "again",
+    ]
 
 
 async def test_another_device_in_a_conversation_gets_its_own_prompt(
