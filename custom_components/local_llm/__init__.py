@@ -16,7 +16,9 @@ from homeassistant.helpers.typing import ConfigType
 
 from .const import DOMAIN
 from .engine_entity import async_register_engine_device
-from .failures import EngineUnavailableError
+from .failures import MEMORY_TOO_SMALL, EngineUnavailableError
+from .insight import Insight
+from .memory_issue import async_clear_memory_issue, async_raise_memory_issue
 from .runtime import (
     LocalLlmConfigEntry,
     LocalLlmRuntimeData,
@@ -31,7 +33,7 @@ CONFIG_SCHEMA = cv.config_entry_only_config_schema(DOMAIN)
 # What stands for agents, and is replaced when one of them changes
 AGENT_PLATFORMS = (Platform.CONVERSATION,)
 # What stands for the engine as a whole
-ENGINE_PLATFORMS = (Platform.BUTTON,)
+ENGINE_PLATFORMS = (Platform.BINARY_SENSOR, Platform.BUTTON, Platform.SENSOR)
 PLATFORMS = (*AGENT_PLATFORMS, *ENGINE_PLATFORMS)
 
 
@@ -46,11 +48,15 @@ async def async_setup_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> 
     try:
         engine = await async_load_engine(hass, entry)
     except EngineUnavailableError as err:
+        if err.failure.key == MEMORY_TOO_SMALL:
+            async_raise_memory_issue(hass, entry)
         raise ConfigEntryError(
             translation_domain=DOMAIN,
             translation_key=err.failure.key,
             translation_placeholders={"detail": err.failure.detail},
         ) from err
+
+    async_clear_memory_issue(hass, entry)
 
     async def async_close(_: Event | None = None) -> None:
         """Stop the engine's thread and free its memory."""
@@ -61,6 +67,8 @@ async def async_setup_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> 
         hass.bus.async_listen_once(EVENT_HOMEASSISTANT_STOP, async_close)
     )
 
+    warm_up = WarmUp(hass, entry, engine)
+    insight = Insight(hass, entry, engine, warm_up)
     entry.runtime_data = LocalLlmRuntimeData(
         engine=engine,
         engine_device_id=async_register_engine_device(
@@ -68,11 +76,14 @@ async def async_setup_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> 
         ),
         loaded_with=entry.data,
         agents=as_agents(entry),
-        warm_up=WarmUp(hass, entry, engine),
+        warm_up=warm_up,
+        insight=insight,
     )
+    insight.async_start()
+    entry.async_on_unload(insight.async_stop)
     await hass.config_entries.async_forward_entry_setups(entry, PLATFORMS)
-    entry.runtime_data.warm_up.async_start()
-    entry.async_on_unload(entry.runtime_data.warm_up.async_stop)
+    warm_up.async_start()
+    entry.async_on_unload(warm_up.async_stop)
     entry.async_on_unload(entry.add_update_listener(_async_entry_updated))
     return True
 
@@ -84,7 +95,8 @@ async def async_unload_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) ->
 
 
 async def async_remove_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> None:
-    """Leave nothing behind: what the engine kept on disk goes with the entry."""
+    """Leave nothing behind: what the engine kept on disk goes with the entry, and so does its issue."""
+    async_clear_memory_issue(hass, entry)
     await async_remove_cache(hass, entry)
 
 

@@ -4,6 +4,9 @@ from typing import Final
 
 DOMAIN: Final = "local_llm"
 
+# Fired for every request to an engine, with the fields of its call record
+EVENT_REQUEST: Final = f"{DOMAIN}_request"
+
 # Stored in the entry in place of a folder: the built-in model moves with the engine's package.
 BUILTIN_MODEL: Final = "builtin"
 

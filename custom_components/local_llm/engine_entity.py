@@ -3,6 +3,8 @@
 Knows nothing of agents; their devices only name this one as the way to them.
 """
 
+from typing import override
+
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import device_registry as dr
 from homeassistant.helpers.entity import Entity, EntityDescription
@@ -46,3 +48,21 @@ class EngineEntity(Entity):
         self._attr_translation_key = description.key
         self._attr_unique_id = f"{entry.entry_id}-{description.key}"
         self._attr_device_info = dr.DeviceInfo(identifiers={(DOMAIN, entry.entry_id)})
+
+
+class FollowingEntity(EngineEntity):
+    """An entity of the engine whose state is looked up anew whenever the engine has news."""
+
+    def __init__(
+        self, entry: LocalLlmConfigEntry, description: EntityDescription
+    ) -> None:
+        """Follow the entry's engine."""
+        super().__init__(entry, description)
+        self._runtime = entry.runtime_data
+
+    @override
+    async def async_added_to_hass(self) -> None:
+        """Begin to follow; Home Assistant ends it with the entity."""
+        self.async_on_remove(
+            self._runtime.insight.async_add_listener(self.async_write_ha_state)
+        )

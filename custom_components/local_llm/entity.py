@@ -14,6 +14,7 @@ from local_llm_engine.types import FinishDelta, FinishReason, Purpose
 from .const import DOMAIN, MAX_TOOL_ROUNDS
 from .engine_entity import MANUFACTURER
 from .failures import request_failure
+from .insight import as_trace_stats
 from .prompt import build_request
 from .runtime import LocalLlmConfigEntry
 from .settings import AgentSettings
@@ -95,16 +96,7 @@ class LocalLlmEntity(Entity):
                     pass
         except EngineError as err:
             raise request_failure(err) from err
-        usage = finishes[-1].usage
-        chat_log.async_trace(
-            {
-                "stats": {
-                    "input_tokens": usage.prompt_tokens,
-                    "cached_input_tokens": usage.reused_tokens,
-                    "output_tokens": usage.completion_tokens,
-                }
-            }
-        )
+        chat_log.async_trace({"stats": as_trace_stats(finishes[-1])})
         return finishes[-1]
 
 

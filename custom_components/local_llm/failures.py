@@ -1,6 +1,6 @@
 """What can go wrong with the engine, as keys of our translations."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from homeassistant.exceptions import HomeAssistantError
 from local_llm_engine.errors import (
@@ -35,6 +35,8 @@ class EngineUnavailableError(Exception):
         self.failure = failure
 
 
+MEMORY_TOO_SMALL: Final = "memory_too_small"
+
 # The most special first: the engine's errors form a tree.
 _LOAD_FAILURES: tuple[tuple[type[Exception], str], ...] = (
     (UnsupportedModelError, "model_unsupported"),
@@ -43,8 +45,8 @@ _LOAD_FAILURES: tuple[tuple[type[Exception], str], ...] = (
     (ModelLoadError, "model_unreadable"),
     (ConfigError, "settings_invalid"),
     (ImportError, "torch_missing"),
-    (OutOfMemoryError, "memory_too_small"),
-    (MemoryError, "memory_too_small"),
+    (OutOfMemoryError, MEMORY_TOO_SMALL),
+    (MemoryError, MEMORY_TOO_SMALL),
 )
 
 _REQUEST_FAILURES: tuple[tuple[type[EngineError], str], ...] = (

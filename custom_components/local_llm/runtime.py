@@ -28,6 +28,7 @@ from .failures import EngineUnavailableError, Failure, load_failure
 if TYPE_CHECKING:
     from local_llm_engine.service import Engine
 
+    from .insight import Insight
     from .warm_up import WarmUp
 
 _LOGGER = logging.getLogger(__name__)
@@ -37,7 +38,7 @@ type LocalLlmConfigEntry = ConfigEntry[LocalLlmRuntimeData]
 
 @dataclass(kw_only=True)
 class LocalLlmRuntimeData:
-    """An entry's engine and its device, what it was loaded with, and the warm-up of its prompts.
+    """An entry's engine and its device, what it was loaded with, its prompts' warm-up, and what it did.
 
     `loaded_with` is the entry's data; `agents` is what the agents that stand now were made from.
     `updating` is held while they are replaced.
@@ -48,6 +49,7 @@ class LocalLlmRuntimeData:
     loaded_with: Mapping[str, Any]
     agents: Sequence[ConfigSubentryDataWithId]
     warm_up: WarmUp
+    insight: Insight
     updating: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 

@@ -58,6 +58,7 @@ class EngineStatus:
     device: str
     dtype: str
     context_length: int
+    is_running: bool
     prompt_cache_bytes: int
     prompt_cache_limit_bytes: int
     prompt_cache_prompts: int
@@ -193,6 +194,7 @@ class Engine:
             device=self._device,
             dtype=self._dtype,
             context_length=self._context_length,
+            is_running=self._loop.is_running,
             prompt_cache_bytes=self._cache.nbytes,
             prompt_cache_limit_bytes=self._cache.limit_bytes,
             prompt_cache_prompts=self._cache.num_prompts,
@@ -293,7 +295,7 @@ def _deltas(decoder: AnswerDecoder, event: TokenEvent | FinishEvent) -> list[Del
     deltas = decoder.finish()
     calls_tools = event.reason is FinishReason.STOP and decoder.has_tool_calls
     reason = FinishReason.TOOL_CALLS if calls_tools else event.reason
-    return [*deltas, FinishDelta(reason, event.usage)]
+    return [*deltas, FinishDelta(reason, event.usage, event.outcome)]
 
 
 def _existing_folder(model_path: Path | str) -> Path:

@@ -218,10 +218,11 @@ class InvalidToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class FinishDelta:
-    """The end of an answer; always the last delta, exactly once."""
+    """The end of an answer; always the last delta, exactly once. `outcome` is the call record's."""
 
     reason: FinishReason
     usage: Usage
+    outcome: Outcome | None = None
 
 
 type Delta = (
@@ -261,7 +262,7 @@ class CallRecord:
     `resumed_from` is the farthest tier that a part of the state came from. `divergence_token` is the
     first token that differs from the best cached prompt, None where nothing differed;
     `divergence_segment` the segment that holds it. `finish` is the finish reason, "warmed_up",
-    "cancelled" or "error". `ended_at` is in seconds since 1970. There are no adapters yet; `adapter`
+    "cancelled", "out_of_memory" or "error". `ended_at` is in seconds since 1970. There are no adapters yet; `adapter`
     is None.
     """
 

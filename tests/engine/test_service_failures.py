@@ -45,7 +45,7 @@ async def test_a_request_without_memory_fails_and_the_next_is_served() -> None:
         deltas = await collect(engine, ask("what time is it"))
         assert isinstance(deltas[-1], FinishDelta)
         assert [record.finish for record in engine.status().records] == [
-            "error",
+            "out_of_memory",
             "stop",
         ]
     finally:

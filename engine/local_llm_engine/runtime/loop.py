@@ -7,7 +7,12 @@ import logging
 import queue
 import threading
 
-from local_llm_engine.errors import EngineClosedError, EngineError, GenerationError
+from local_llm_engine.errors import (
+    EngineClosedError,
+    EngineError,
+    GenerationError,
+    OutOfMemoryError,
+)
 
 from .runner import Runner
 from .scheduler import Scheduler
@@ -62,6 +67,11 @@ class EngineLoop:
             if isinstance(error, Exception):
                 raise error
             raise EngineError(f"the engine could not be loaded: {error!r}") from error
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the thread is there and takes requests."""
+        return not self._closed and self._thread.is_alive()
 
     def submit(self, sequence: Sequence) -> None:
         """Accept a sequence: from here on it ends in exactly one finish or failure, or is cancelled.
@@ -170,7 +180,10 @@ class EngineLoop:
     def _fail(self, runner: Runner, sequence: Sequence, error: EngineError) -> None:
         self.scheduler.remove(sequence)
         try:
-            runner.discard(sequence)
+            if isinstance(error, OutOfMemoryError):
+                runner.discard(sequence, "out_of_memory")
+            else:
+                runner.discard(sequence)
         except BaseException:
             _LOGGER.exception("The state of a failed request could not be reset")
         sequence.emit(FailEvent(error))

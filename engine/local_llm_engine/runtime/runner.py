@@ -81,12 +81,12 @@ class Runner:
         self._end(sequence, "cancelled")
 
     @torch.inference_mode()
-    def discard(self, sequence: Sequence) -> None:
+    def discard(self, sequence: Sequence, finish: str = "error") -> None:
         """Let a sequence go that failed: its state can no longer be trusted."""
         slot = self._slots.get(sequence.purpose)
         if slot and sequence.phase is not Phase.WAITING:
             self._cache.release(slot)
-        self._end(sequence, "error")
+        self._end(sequence, finish)
 
     def known(self, token_ids: tuple[int, ...]) -> tuple[int, tuple[Checkpoint, ...]]:
         """Tell how many tokens have been read before, and where the voice could resume. Changes nothing."""
@@ -204,7 +204,8 @@ class Runner:
 
     def _finish(self, sequence: Sequence, reason: FinishReason, finish: str) -> None:
         self._store(sequence)
-        sequence.emit(FinishEvent(reason, self._end(sequence, finish)))
+        usage = self._end(sequence, finish)
+        sequence.emit(FinishEvent(reason, usage, sequence.outcome))
 
     def _forward(self, token_ids: tuple[int, ...], slot: Slot) -> Tensor:
         hidden = self._model.forward(

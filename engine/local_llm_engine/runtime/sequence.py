@@ -41,6 +41,7 @@ class FinishEvent:
 
     reason: FinishReason
     usage: Usage
+    outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True)

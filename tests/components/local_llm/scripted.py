@@ -16,6 +16,8 @@ from local_llm_engine.types import (
     FinishReason,
     InspectedSegment,
     Inspection,
+    Outcome,
+    Purpose,
     ToolCall,
     ToolCallDelta,
     Usage,
@@ -33,12 +35,29 @@ USAGE = Usage(
     time_to_first_token_seconds=0.75,
 )
 
+# As a spoken question leaves it in which the date had changed
+RECORD = CallRecord(
+    ended_at=1_796_047_500.0,
+    purpose=Purpose.VOICE,
+    session="assist_satellite.kitchen_voice",
+    adapter=None,
+    outcome=Outcome.HISTORY_REWRITTEN,
+    resumed_from="ram",
+    divergence_token=90,
+    divergence_segment="date",
+    finish="stop",
+    usage=USAGE,
+)
+
 type Answer = Sequence[Delta | EngineError]
 
 
 def says(text: str, reason: FinishReason = FinishReason.STOP) -> Answer:
     """An answer in words."""
-    return [*([ContentDelta(text)] if text else []), FinishDelta(reason, USAGE)]
+    return [
+        *([ContentDelta(text)] if text else []),
+        FinishDelta(reason, USAGE, Outcome.CONTINUED),
+    ]
 
 
 def calls(tool: str, /, **arguments: object) -> Answer:
@@ -59,6 +78,7 @@ class ScriptedEngine:
         self.records: tuple[CallRecord, ...] = ()
         self.num_closed_answers = 0
         self.closed = False
+        self.listeners: list[Callable[[CallRecord], object]] = []
         self.before_delta: Callable[[], None] = lambda: None
 
     async def generate(self, request: ChatRequest) -> AsyncGenerator[Delta]:
@@ -102,6 +122,17 @@ class ScriptedEngine:
             num_known_tokens=0,
         )
 
+    def add_record_listener(
+        self, listener: Callable[[CallRecord], object]
+    ) -> Callable[[], None]:
+        self.listeners.append(listener)
+        return lambda: self.listeners.remove(listener)
+
+    def tell(self, record: CallRecord) -> None:
+        """Tell of a request, as the real engine does of each that ends."""
+        for listener in tuple(self.listeners):
+            listener(record)
+
     def status(self) -> EngineStatus:
         return EngineStatus(
             model=ModelSummary(
@@ -116,6 +147,7 @@ class ScriptedEngine:
             device="cpu",
             dtype="float32",
             context_length=8192,
+            is_running=not self.closed,
             prompt_cache_bytes=0,
             prompt_cache_limit_bytes=0,
             prompt_cache_prompts=0,

@@ -25,6 +25,7 @@ from local_llm_engine.types import (
     FinishDelta,
     FinishReason,
     InvalidToolCallDelta,
+    Outcome,
     Purpose,
     ThinkingDelta,
 )
@@ -406,7 +407,15 @@ async def test_statistics_are_in_the_trace(
         if "stats" in event["data"]
     ]
     assert stats == [
-        {"input_tokens": 100, "cached_input_tokens": 90, "output_tokens": 3}
+        {
+            "input_tokens": 100,
+            "cached_input_tokens": 90,
+            "output_tokens": 3,
+            "reread_tokens": 10,
+            "time_to_first_token_seconds": 0.75,
+            "decode_tokens_per_second": 3.0,
+            "outcome": Outcome.CONTINUED,
+        }
     ]
 
 

@@ -196,7 +196,8 @@ async def test_changed_options_replace_nothing(
     changes = async_capture_events(hass, EVENT_STATE_CHANGED)
     hass.config_entries.async_update_entry(entry, options={"warm_up": True})
     await hass.async_block_till_done(wait_background_tasks=True)
-    assert changes == []
+    assert changes
+    assert "unavailable" not in {change.data["new_state"].state for change in changes}
     assert entry.runtime_data.engine.status().records
 
 

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from custom_components import local_llm
-from custom_components.local_llm import button, const, failures
+from custom_components.local_llm import binary_sensor, button, const, failures, sensor
 from homeassistant.core import HomeAssistant
 from homeassistant.loader import async_get_integration
 
@@ -164,7 +164,11 @@ def entity_keys(file: dict[str, Any]) -> set[tuple[str, str]]:
 # What stands for the engine as a whole, by what it is described with
 ENGINE_ENTITIES = {
     (platform, description.key)
-    for platform, descriptions in {"button": [button.WARM_UP_NOW]}.items()
+    for platform, descriptions in {
+        "binary_sensor": [binary_sensor.ENGINE_READY],
+        "button": [button.WARM_UP_NOW],
+        "sensor": sensor.SENSORS,
+    }.items()
     for description in descriptions
 }
 

@@ -7,7 +7,12 @@ from typing import cast
 
 import pytest
 
-from local_llm_engine.errors import EngineClosedError, EngineError, GenerationError
+from local_llm_engine.errors import (
+    EngineClosedError,
+    EngineError,
+    GenerationError,
+    OutOfMemoryError,
+)
 from local_llm_engine.runtime.loop import EngineLoop
 from local_llm_engine.runtime.runner import Runner
 from local_llm_engine.runtime.sequence import (
@@ -31,7 +36,7 @@ class SteppingRunner:
             queue.SimpleQueue()
         )
         self.abandoned: list[Sequence] = []
-        self.discarded: list[Sequence] = []
+        self.discarded: list[tuple[Sequence, str]] = []
         self.thread = threading.current_thread()
 
     def step(self, sequence: Sequence) -> None:
@@ -42,13 +47,13 @@ class SteppingRunner:
             raise outcome
         if outcome is not None:
             sequence.phase = Phase.ENDED
-            sequence.emit(FinishEvent(outcome, sequence.usage()))  # type: ignore[arg-type]
+            sequence.emit(FinishEvent(outcome, sequence.usage(), sequence.outcome))  # type: ignore[arg-type]
 
     def abandon(self, sequence: Sequence) -> None:
         self.abandoned.append(sequence)
 
-    def discard(self, sequence: Sequence) -> None:
-        self.discarded.append(sequence)
+    def discard(self, sequence: Sequence, finish: str = "error") -> None:
+        self.discarded.append((sequence, finish))
 
 
 class Caller:
@@ -140,6 +145,33 @@ def test_a_failing_step_fails_its_own_sequence_alone(
     loop.submit(healthy.sequence())
     runner.go_on.put(FinishReason.STOP)
     assert isinstance(healthy.next_event(), FinishEvent)
+
+
+@pytest.mark.parametrize(
+    ("error", "finish"),
+    [
+        (OutOfMemoryError("cpu", None), "out_of_memory"),
+        (GenerationError("no numbers"), "error"),
+    ],
+)
+def test_an_error_of_the_engine_itself_reaches_the_caller_as_it_is(
+    loop: EngineLoop, runner: SteppingRunner, error: EngineError, finish: str
+) -> None:
+    """And leaves its own mark in the record."""
+    caller = Caller()
+    loop.submit(sequence := caller.sequence())
+    runner.go_on.put(error)
+    event = caller.next_event()
+    assert isinstance(event, FailEvent)
+    assert event.error is error
+    assert runner.discarded == [(sequence, finish)]
+
+
+def test_it_runs_until_it_is_closed(loop: EngineLoop, runner: SteppingRunner) -> None:
+    """As whoever shows it to a person wants to know."""
+    assert loop.is_running
+    loop.close()
+    assert not loop.is_running
 
 
 def test_closing_fails_what_runs_and_refuses_what_comes(runner: SteppingRunner) -> None:
