@@ -4,7 +4,7 @@ Knows nothing of Home Assistant.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -69,6 +69,12 @@ class RestartableEngine:
     def status(self) -> EngineStatus:
         """Tell what the engine is and does now."""
         return self._running.status()
+
+    def add_record_listener(
+        self, listener: Callable[[CallRecord], object]
+    ) -> Callable[[], None]:
+        """Have `listener` called with the records of the engine that runs now; the bench itself reads `calls`."""
+        return self._running.add_record_listener(listener)
 
     async def warm_up(self, request: ChatRequest) -> Usage:
         """Read a prompt up to its question."""
