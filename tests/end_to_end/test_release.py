@@ -1,5 +1,6 @@
 """The archive of a release: what is in it, and that it works where nothing else of ours is."""
 
+from hashlib import sha256
 import json
 import os
 from pathlib import Path
@@ -10,8 +11,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from scripts.lib import release_files
-from scripts.lib.release_files import ENGINE, INTEGRATION, ROOT, pack
+from scripts.lib.release_files import ENGINE, INTEGRATION, ROOT, pack, versions
 
 NAME = "local_llm.zip"
 # The bounds of HACS's successor in Home Assistant, for the archive and for what is unpacked from it.
@@ -92,12 +92,35 @@ def test_equal_files_make_equal_bytes(archive: Path, tmp_path: Path) -> None:
     assert (tmp_path / NAME).read_bytes() == archive.read_bytes()
 
 
-def test_every_file_must_name_the_version_to_release(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    found = release_files.versions()
-    (version,) = set(found.values())
-    assert release_files.check(version) is None
-    manifest = str(INTEGRATION / "manifest.json")
-    monkeypatch.setattr(release_files, "versions", lambda: found | {manifest: "9.9.9"})
-    assert f"{manifest} says 9.9.9" in (release_files.check(version) or "")
+def release(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [ROOT / "scripts/release", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_script_makes_that_archive(archive: Path, tmp_path: Path) -> None:
+    (version,) = set(versions().values())
+    done = release(version, tmp_path)
+    assert done.returncode == 0, done.stderr
+    digest = sha256(archive.read_bytes()).hexdigest()
+    assert done.stdout == f"Made {tmp_path / NAME}: {digest}\n"
+    assert (tmp_path / NAME).read_bytes() == archive.read_bytes()
+
+
+def test_every_file_must_name_the_version_to_release(tmp_path: Path) -> None:
+    done = release("9.9.9", tmp_path)
+    assert done.returncode == 1
+    assert all(
+        f"{name} says {version}" in done.stderr for name, version in versions().items()
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("version", ["", "v0.1.0", "0.1", "0.1.0; true"])
+def test_what_is_no_version_is_refused(version: str, tmp_path: Path) -> None:
+    done = release(version, tmp_path)
+    assert done.returncode == 2
+    assert "wants the version" in done.stderr
