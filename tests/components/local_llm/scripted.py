@@ -78,6 +78,7 @@ class ScriptedEngine:
         self.records: tuple[CallRecord, ...] = ()
         self.num_closed_answers = 0
         self.closed = False
+        self.notices: tuple[str, ...] = ()
         self.listeners: list[Callable[[CallRecord], object]] = []
         self.before_delta: Callable[[], None] = lambda: None
 
@@ -156,7 +157,7 @@ class ScriptedEngine:
             active_requests=0,
             queued_requests=0,
             records=self.records,
-            notices=(),
+            notices=self.notices,
         )
 
     def close(self) -> None:
