@@ -41,6 +41,7 @@ from .types import (
     FinishReason,
     Inspection,
     Prompt,
+    Purpose,
     Usage,
 )
 
@@ -135,6 +136,8 @@ class Engine:
             GenerationError: the engine failed while it computed.
             EngineClosedError: the engine was closed.
         """
+        if request.purpose is Purpose.PREFETCH:
+            raise InvalidRequestError("a prefetch is for warm_up: it gets no answer")
         prompt = await asyncio.to_thread(self._chat.prepare, request)
         room = self._context_length - len(prompt.token_ids)
         if room < 1:
@@ -150,6 +153,9 @@ class Engine:
 
     async def warm_up(self, request: ChatRequest) -> Usage:
         """Read a prompt up to the words of its last user message, and answer nothing.
+
+        With the purpose of a prefetch it is read in the voice's slot, ready for the question; it ends
+        early, and without an error, where any question comes before that.
 
         Raises:
             RequestError, OutOfMemoryError, GenerationError, EngineClosedError: as `generate` does.

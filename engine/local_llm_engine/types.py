@@ -16,11 +16,20 @@ ROLES: tuple[str, ...] = get_args(Role.__value__)
 
 
 class Purpose(StrEnum):
-    """What a request is for, in order of precedence: the voice goes first."""
+    """What a request is for, in order of precedence: the voice goes first.
+
+    A prefetch brings a prompt to where the voice will go on from it, while somebody is still speaking.
+    """
 
     VOICE = "voice"
+    PREFETCH = "prefetch"
     BACKGROUND = "background"
     WARM_UP = "warm_up"
+
+    @property
+    def slot(self) -> Purpose:
+        """In whose slot it reads: a prefetch has none of its own."""
+        return Purpose.VOICE if self is Purpose.PREFETCH else self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,7 +271,8 @@ class CallRecord:
     `resumed_from` is the farthest tier that a part of the state came from. `divergence_token` is the
     first token that differs from the best cached prompt, None where nothing differed;
     `divergence_segment` the segment that holds it. `finish` is the finish reason, "warmed_up",
-    "cancelled", "out_of_memory" or "error". `ended_at` is in seconds since 1970. There are no adapters yet; `adapter`
+    "prefetched", "gave_way" to a question, "cancelled", "out_of_memory" or "error". `ended_at` is in seconds
+    since 1970. There are no adapters yet; `adapter`
     is None.
     """
 

@@ -325,3 +325,16 @@ def test_check_tells_what_a_folder_holds() -> None:
     """Without reading weights."""
     summary = Engine.check(NANO_PATH)
     assert (summary.name, summary.num_layers, summary.vocab_size) == ("nano", 6, 1_024)
+
+
+async def test_a_prefetch_is_no_question(engine: Engine) -> None:
+    """It reads up to the question, whose record then says that all the rest was in the slot."""
+    with pytest.raises(InvalidRequestError, match="gets no answer"):
+        await collect(engine, ask("Hello", purpose=Purpose.PREFETCH))
+    usage = await engine.warm_up(ask("", purpose=Purpose.PREFETCH))
+    assert usage.reread_tokens == usage.prompt_tokens
+    await collect(engine, ask("Turn on the Kitchen Floor Lamp"))
+    prefetched, asked = engine.status().records
+    assert (prefetched.purpose, prefetched.finish) == (Purpose.PREFETCH, "prefetched")
+    assert (asked.resumed_from, asked.outcome) == ("slot", Outcome.FIRST_TURN)
+    assert asked.usage.reused_tokens == usage.prompt_tokens

@@ -244,8 +244,11 @@ class PieceStore:
             self.tree.touch(piece)
 
     def _tell(self, reader: Reader, notice: str) -> None:
-        """Say once that something was not kept; what runs in the background never counted on it."""
-        is_wanted = self.limit_bytes and reader.purpose is not Purpose.BACKGROUND
+        """Say once that something was not kept; who only guesses or runs in the background never counted on it."""
+        is_wanted = self.limit_bytes and reader.purpose in (
+            Purpose.VOICE,
+            Purpose.WARM_UP,
+        )
         if is_wanted and notice not in self._notices:
             self._notices.append(notice)
             _LOGGER.warning("%s", notice[0].upper() + notice[1:])

@@ -114,6 +114,11 @@ class PromptCache:
             piece = self.find(token_ids, piece.end - 1).piece
         return tuple(reversed(found))
 
+    def is_in(self, slot: Slot, token_ids: Sequence[int]) -> bool:
+        """Tell whether a slot's sequence has passed the piece that ends exactly after `token_ids`."""
+        piece = self._store.tree.at(token_ids)
+        return slot.piece is not None and piece in slot.piece.chain()
+
     def resume(
         self, token_ids: Sequence[int], limit: int, slot: Slot, reader: Reader
     ) -> tuple[Match[CachedPiece], Restored]:

@@ -34,7 +34,7 @@ class Reader(NamedTuple):
         match self.purpose:
             case Purpose.BACKGROUND:
                 return Rank.BACKGROUND
-            case Purpose.WARM_UP:
+            case Purpose.WARM_UP | Purpose.PREFETCH:
                 return Rank.SYSTEM
             case Purpose.VOICE:
                 return Rank.PINNED

@@ -145,6 +145,9 @@ class EngineLoop:
                 return True
             match command:
                 case _Submit(sequence):
+                    for other in self.scheduler.displaced_by(sequence):
+                        self.scheduler.remove(other)
+                        self._guard(runner, other, runner.give_way)
                     self.scheduler.add(sequence)
                 case _Cancel(sequence):
                     if self.scheduler.remove(sequence):

@@ -81,9 +81,16 @@ class Runner:
         self._end(sequence, "cancelled")
 
     @torch.inference_mode()
+    def give_way(self, sequence: Sequence) -> None:
+        """End a prefetch for a question's sake; what it has read so far stays in the prompt cache."""
+        if sequence.phase is not Phase.WAITING:
+            self._store(sequence)
+        self._end_early(sequence, "gave_way")
+
+    @torch.inference_mode()
     def discard(self, sequence: Sequence, finish: str = "error") -> None:
         """Let a sequence go that failed: its state can no longer be trusted."""
-        slot = self._slots.get(sequence.purpose)
+        slot = self._slots.get(sequence.purpose.slot)
         if slot and sequence.phase is not Phase.WAITING:
             self._cache.release(slot)
         self._end(sequence, finish)
@@ -99,12 +106,12 @@ class Runner:
             self._begin(sequence)
         if sequence.phase is Phase.PREFILL:
             self._prefill(sequence)
-        else:
+        elif sequence.phase is Phase.DECODE:
             self._decode(sequence)
 
     def _make_room(self) -> None:
         """Let go of all memory that no live sequence stands on."""
-        live = {sequence.purpose for sequence in self._live}
+        live = {sequence.purpose.slot for sequence in self._live}
         for purpose in self._slots.keys() - live:
             self._cache.release(self._slots.pop(purpose))
         self._cache.empty()
@@ -117,7 +124,7 @@ class Runner:
         sequence.phase = Phase.WAITING
         self._live.discard(sequence)
         self._samplers.pop(sequence, None)
-        if slot := self._slots.pop(sequence.purpose, None):
+        if slot := self._slots.pop(sequence.purpose.slot, None):
             self._cache.release(slot)
 
     def _begin(self, sequence: Sequence) -> None:
@@ -125,12 +132,19 @@ class Runner:
         sequence.started_at = time.perf_counter()
         sequence.phase = Phase.PREFILL
         self._live.add(sequence)
-        slot = self._slots.get(sequence.purpose)
+        slot = self._slots.get(sequence.purpose.slot)
         if slot is None:
-            slot = self._slots[sequence.purpose] = Slot(
+            slot = self._slots[sequence.purpose.slot] = Slot(
                 self._model.new_state(self._context_length)
             )
         token_ids = sequence.prompt.token_ids
+        if sequence.purpose is Purpose.PREFETCH and self._cache.is_in(
+            slot, token_ids[: sequence.target]
+        ):
+            # What the slot has read after this prompt may be a conversation that goes on.
+            sequence.reused_tokens, sequence.resumed_from = sequence.target, "slot"
+            self._end_early(sequence, "prefetched")
+            return
         limit = sequence.target - 1 if sequence.answers else sequence.target
         match, restored = self._cache.resume(token_ids, limit, slot, sequence.reader)
         sequence.resumed_from = restored.tier
@@ -155,7 +169,7 @@ class Runner:
 
     def _prefill(self, sequence: Sequence) -> None:
         """Read up to the next stop; at the prompt's end choose the first token."""
-        slot = self._slots[sequence.purpose]
+        slot = self._slots[sequence.purpose.slot]
         assert sequence.placement is not None
         stops, checkpoints = sequence.placement
         start = slot.state.length
@@ -175,14 +189,18 @@ class Runner:
             assert hidden is not None
             self._choose(sequence, hidden)
         else:
-            self._cache.pin(slot, sequence.reader)
-            self._finish(sequence, FinishReason.STOP, "warmed_up")
+            is_guess = sequence.purpose is Purpose.PREFETCH
+            if not is_guess:
+                self._cache.pin(slot, sequence.reader)
+            self._finish(
+                sequence, FinishReason.STOP, "prefetched" if is_guess else "warmed_up"
+            )
 
     def _decode(self, sequence: Sequence) -> None:
         """Read the last token chosen and choose the next."""
         self._choose(
             sequence,
-            self._forward((sequence.answer[-1],), self._slots[sequence.purpose]),
+            self._forward((sequence.answer[-1],), self._slots[sequence.purpose.slot]),
         )
 
     def _choose(self, sequence: Sequence, hidden: Tensor) -> None:
@@ -207,6 +225,11 @@ class Runner:
         usage = self._end(sequence, finish)
         sequence.emit(FinishEvent(reason, usage, sequence.outcome))
 
+    def _end_early(self, sequence: Sequence, finish: str) -> None:
+        """End a prefetch that need not or may not read on."""
+        usage = self._end(sequence, finish)
+        sequence.emit(FinishEvent(FinishReason.STOP, usage, sequence.outcome))
+
     def _forward(self, token_ids: tuple[int, ...], slot: Slot) -> Tensor:
         hidden = self._model.forward(
             torch.tensor(token_ids, dtype=torch.int64, device=self._model.device),
@@ -217,10 +240,12 @@ class Runner:
 
     def _store(self, sequence: Sequence) -> None:
         """Keep all that the slot has read, and a checkpoint at its end."""
-        slot = self._slots[sequence.purpose]
+        slot = self._slots[sequence.purpose.slot]
         read = (*sequence.prompt.token_ids[: sequence.target], *sequence.answer)
         read = read[: slot.state.length]
-        self._sessions.note(sequence.session, read)
+        if sequence.purpose is not Purpose.PREFETCH:
+            # Nobody has asked yet: what the session read last is its last question.
+            self._sessions.note(sequence.session, read)
         self._cache.store(read, slot, sequence.reader)
 
     def _interval(self, slot: Slot) -> int | None:

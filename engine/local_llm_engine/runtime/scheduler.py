@@ -10,7 +10,7 @@ class Scheduler:
 
     Of each purpose one sequence runs at a time, so one slot a purpose suffices. A step of a less
     urgent purpose is taken only when no more urgent sequence is there: between two steps a warm-up
-    gives way to a spoken question and keeps its slot.
+    gives way to a spoken question and keeps its slot. A prefetch, which reads in the voice's slot, leaves.
     """
 
     def __init__(self) -> None:
@@ -22,6 +22,16 @@ class Scheduler:
     def add(self, sequence: Sequence) -> None:
         """Let a sequence wait for its turn."""
         self._queues[sequence.purpose].append(sequence)
+
+    def displaced_by(self, sequence: Sequence) -> list[Sequence]:
+        """Name those that cannot go on once a sequence is here, for it is more urgent and takes their slot."""
+        slot = sequence.purpose.slot
+        return [
+            other
+            for purpose, queue in self._queues.items()
+            if purpose.slot is slot and purpose is not slot is sequence.purpose
+            for other in queue
+        ]
 
     def remove(self, sequence: Sequence) -> bool:
         """Take a sequence out; False where it had left before."""

@@ -37,6 +37,7 @@ class SteppingRunner:
         )
         self.abandoned: list[Sequence] = []
         self.discarded: list[tuple[Sequence, str]] = []
+        self.displaced: list[Sequence] = []
         self.thread = threading.current_thread()
 
     def step(self, sequence: Sequence) -> None:
@@ -51,6 +52,9 @@ class SteppingRunner:
 
     def abandon(self, sequence: Sequence) -> None:
         self.abandoned.append(sequence)
+
+    def give_way(self, sequence: Sequence) -> None:
+        self.displaced.append(sequence)
 
     def discard(self, sequence: Sequence, finish: str = "error") -> None:
         self.discarded.append((sequence, finish))
@@ -108,6 +112,33 @@ def test_a_warm_up_gives_way_between_two_steps(
     runner.go_on.put(FinishReason.STOP)
     assert runner.stepped.get(timeout=10) is warm_up
     runner.go_on.put(FinishReason.STOP)
+
+
+def test_a_prefetch_leaves_when_a_question_comes(
+    loop: EngineLoop, runner: SteppingRunner
+) -> None:
+    """It reads in the voice's slot; a warm-up and another prefetch leave it there."""
+    running, waiting = (Caller().sequence(Purpose.PREFETCH) for _ in range(2))
+    loop.submit(running)
+    assert runner.stepped.get(timeout=10) is running
+    loop.submit(waiting)
+    loop.submit(Caller().sequence(Purpose.WARM_UP))
+    runner.go_on.put(None)
+    assert runner.stepped.get(timeout=10) is running
+    assert runner.displaced == []
+    voice = Caller().sequence()
+    loop.submit(voice)
+    runner.go_on.put(None)
+    assert runner.stepped.get(timeout=10) is voice
+    assert runner.displaced == [running, waiting]
+    late = Caller().sequence(Purpose.PREFETCH)
+    loop.submit(late)
+    runner.go_on.put(FinishReason.STOP)
+    assert runner.stepped.get(timeout=10) is late
+    runner.go_on.put(FinishReason.STOP)
+    runner.stepped.get(timeout=10)
+    runner.go_on.put(FinishReason.STOP)
+    assert len(runner.displaced) == 2
 
 
 def test_a_cancelled_sequence_is_abandoned_before_its_next_step(
