@@ -20,6 +20,7 @@ from .runtime import LocalLlmConfigEntry
 from .settings import AgentSettings
 from .spoken import async_spoken
 from .stream import as_chat_log_deltas
+from .tool_calls import ToolCalls
 
 
 class LocalLlmEntity(Entity):
@@ -82,12 +83,18 @@ class LocalLlmEntity(Entity):
         request = build_request(
             chat_log, self._settings, purpose=purpose, session=session
         )
+        assert chat_log.llm_api is not None
+        tool_calls = ToolCalls(self.hass, chat_log.llm_api)
         finishes: list[FinishDelta] = []
         try:
             # Closed at once when the question is cancelled, not when the garbage collector comes by.
             async with (
                 aclosing(self._engine.generate(request)) as deltas,
-                aclosing(as_chat_log_deltas(deltas, finishes.append)) as stream,
+                aclosing(
+                    as_chat_log_deltas(
+                        deltas, tool_calls.async_input, finishes.append
+                    )
+                ) as stream,
                 aclosing(
                     chat_log.async_add_delta_content_stream(self.entity_id, stream)
                 ) as added,

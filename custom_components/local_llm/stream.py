@@ -1,6 +1,7 @@
 """Turns the engine's deltas into those of Home Assistant's chat log; pure."""
 
 from collections.abc import AsyncGenerator, AsyncIterable, Callable
+from typing import NamedTuple
 import unicodedata
 
 from homeassistant.components import conversation
@@ -11,8 +12,11 @@ from local_llm_engine.types import (
     FinishDelta,
     InvalidToolCallDelta,
     ThinkingDelta,
+    ToolCall,
     ToolCallDelta,
 )
+
+from .targets import UnclearCallError
 
 # What a tool call is filed under when not even its name could be read
 _UNREADABLE_TOOL = "unreadable_tool_call"
@@ -26,8 +30,19 @@ _CLOSING_CATEGORIES = frozenset(
 _CLOSING_CHARACTERS = "\"'*_`~"
 
 
+class _RefusedCall(NamedTuple):
+    """A call that is not carried out: what it is filed under, and what the model is told."""
+
+    id: str
+    tool: str
+    error: str
+    text: str
+
+
 async def as_chat_log_deltas(
-    deltas: AsyncIterable[Delta], on_finish: Callable[[FinishDelta], None]
+    deltas: AsyncIterable[Delta],
+    as_input: Callable[[ToolCall], llm.ToolInput],
+    on_finish: Callable[[FinishDelta], None],
 ) -> AsyncGenerator[
     conversation.AssistantContentDeltaDict | conversation.ToolResultContentDeltaDict
 ]:
@@ -39,14 +54,15 @@ async def as_chat_log_deltas(
         {"content": "One moment. "}
         {"tool_calls": [ToolInput("intent__HassTurnOn", {"name": "Lamp"})]}
 
-    A call that cannot be read is filed as one that was handled elsewhere, with its error as result,
-    so that the model sees it and can try again; nothing of it is spoken:
+    A call that cannot be read, or that `as_input` refuses with an UnclearCallError, is filed as one that was
+    handled elsewhere, with its error as result, so that the model sees it and can try again; nothing of
+    it is spoken:
 
         {"tool_calls": [ToolInput("intent__HassTurnOn", {}, external=True)]}
         {"role": "tool_result", "tool_name": "intent__HassTurnOn", "result": ToolResult({"error": ...}, error=True)}
     """
     yield {"role": "assistant"}
-    unreadable: list[InvalidToolCallDelta] = []
+    refused: list[_RefusedCall] = []
     async for delta in deltas:
         match delta:
             case ContentDelta(text):
@@ -54,27 +70,35 @@ async def as_chat_log_deltas(
             case ThinkingDelta(text):
                 yield {"thinking_content": text}
             case ToolCallDelta(call):
-                yield {
-                    "tool_calls": [
-                        llm.ToolInput(call.name, dict(call.arguments), id=call.id)
-                    ]
-                }
+                try:
+                    tool_input = as_input(call)
+                except UnclearCallError as err:
+                    refused.append(
+                        _RefusedCall(call.id, call.name, "UnclearCall", str(err))
+                    )
+                    tool_input = llm.ToolInput(
+                        call.name, dict(call.arguments), id=call.id, external=True
+                    )
+                yield {"tool_calls": [tool_input]}
             case InvalidToolCallDelta():
-                unreadable.append(delta)
+                name = delta.name or _UNREADABLE_TOOL
+                refused.append(
+                    _RefusedCall(delta.id, name, "InvalidToolCall", delta.error)
+                )
                 yield {
                     "tool_calls": [
-                        llm.ToolInput(_tool_name(delta), {}, id=delta.id, external=True)
+                        llm.ToolInput(name, {}, id=delta.id, external=True)
                     ]
                 }
             case FinishDelta():
                 on_finish(delta)
-    for delta in unreadable:
+    for call_id, tool, error, text in refused:
         yield {
             "role": "tool_result",
-            "tool_call_id": delta.id,
-            "tool_name": _tool_name(delta),
+            "tool_call_id": call_id,
+            "tool_name": tool,
             "result": llm.ToolResult(
-                data={"error": "InvalidToolCall", "error_text": delta.error}, error=True
+                data={"error": error, "error_text": text}, error=True
             ),
         }
 
@@ -90,7 +114,3 @@ def asks_back(text: str | None) -> bool:
         ):
             return False
     return False
-
-
-def _tool_name(delta: InvalidToolCallDelta) -> str:
-    return delta.name or _UNREADABLE_TOOL

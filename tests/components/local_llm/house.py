@@ -43,7 +43,19 @@ LIGHTS = (
     ("Bedroom Ceiling Light", "Bedroom"),
     ("Office Floor Lamp", "Office"),
 )
-PLATFORMS = ("light", "weather", "select", "assist_satellite")
+PLATFORMS = (
+    "light",
+    "weather",
+    "select",
+    "assist_satellite",
+    "climate",
+    "cover",
+    "fan",
+    "lock",
+    "media_player",
+    "switch",
+    "todo",
+)
 FURNITURE = "furniture"
 
 type Entities = dict[str, list[Entity]]
@@ -272,7 +284,7 @@ def _adder(platform: str) -> Any:
         entry: ConfigEntry,
         async_add_entities: AddConfigEntryEntitiesCallback,
     ) -> None:
-        async_add_entities(hass.data[FURNITURE][platform])
+        async_add_entities(hass.data[FURNITURE].get(platform, ()))
 
     return async_setup_entry
 
