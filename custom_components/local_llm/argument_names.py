@@ -3,7 +3,7 @@
 Knows nothing of what the arguments are about.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 import re
 from typing import Any, Final
 
@@ -48,8 +48,12 @@ def renamed(
     arguments: Mapping[str, Any],
     properties: Mapping[str, Any],
     required: Sequence[str],
+    understood: Collection[str],
 ) -> dict[str, Any]:
-    """Return the arguments under the tool's own names, as far as these are plain; the order stays."""
+    """Return the arguments under the tool's own names, as far as these are plain; the order stays.
+
+    `understood` are names that have their meaning although the tool has no such arguments.
+    """
     names = _as_names(properties)
     others = {
         other: name
@@ -62,7 +66,9 @@ def renamed(
         for key in arguments
     }
     missing = [name for name in required if name not in meant.values()]
-    unknown = [key for key, name in meant.items() if name is None]
+    unknown = [
+        key for key, name in meant.items() if name is None and key not in understood
+    ]
     if len(missing) == len(unknown) == 1 and _fits(
         missing[0], arguments[unknown[0]], properties
     ):
@@ -113,7 +119,9 @@ def _duration(text: str) -> dict[str, int]:
         }
     parts: dict[str, int] = {}
     while text and (amount := _AMOUNT.match(text)):
-        unit = next((unit for unit, words in _UNITS.items() if amount[2] in words), None)
+        unit = next(
+            (unit for unit, words in _UNITS.items() if amount[2] in words), None
+        )
         if unit is None:
             return {}
         parts[unit] = int(amount[1])

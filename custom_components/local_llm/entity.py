@@ -83,7 +83,6 @@ class LocalLlmEntity(Entity):
         request = build_request(
             chat_log, self._settings, purpose=purpose, session=session
         )
-        assert chat_log.llm_api is not None
         tool_calls = ToolCalls(self.hass, chat_log.llm_api)
         finishes: list[FinishDelta] = []
         try:
@@ -91,9 +90,7 @@ class LocalLlmEntity(Entity):
             async with (
                 aclosing(self._engine.generate(request)) as deltas,
                 aclosing(
-                    as_chat_log_deltas(
-                        deltas, tool_calls.async_input, finishes.append
-                    )
+                    as_chat_log_deltas(deltas, tool_calls.async_input, finishes.append)
                 ) as stream,
                 aclosing(
                     chat_log.async_add_delta_content_stream(self.entity_id, stream)

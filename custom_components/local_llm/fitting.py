@@ -32,7 +32,9 @@ def is_blank(value: object) -> bool:
     """Tell whether a value is what models write for an argument that they leave out."""
     if isinstance(value, str):
         return value.strip().casefold() in _BLANK_WORDS
-    return value is None or value in ([], {})
+    if isinstance(value, list):
+        return all(map(is_blank, value))
+    return value is None or value == {}
 
 
 def fitted(name: str, value: Any, schema: object) -> Any:
@@ -189,6 +191,6 @@ def _literal(text: str) -> Any:
     for read in (json.loads, ast.literal_eval):
         try:
             return read(text) if len(text) <= _LONGEST_LITERAL else text
-        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        except ValueError, SyntaxError, TypeError, MemoryError, RecursionError:
             continue
     return text

@@ -3,7 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+import logging
 from typing import Any, NamedTuple, override
+
+import probatio
 
 from homeassistant.components.llm import async_get_tools
 from homeassistant.core import HomeAssistant
@@ -16,6 +19,8 @@ from .const import DOMAIN
 from .layout import divide
 from .spoken import async_date_line
 from .tools import as_spec, one_list, timer_tools
+
+_LOGGER = logging.getLogger(__name__)
 
 type _Serializer = Callable[[Any], Any]
 
@@ -32,6 +37,26 @@ class HouseInstance(llm.APIInstance):
     date: str
     device: str
     specs: tuple[ToolSpec, ...]
+
+    @override
+    async def async_call_tool(self, tool_input: llm.ToolInput) -> llm.ToolResult:
+        """Call a tool; one that breaks is no end of the conversation, the model is told.
+
+        Raises:
+            HomeAssistantError: the tool says that it cannot do this.
+            Invalid: the tool does not take these arguments.
+        """
+        try:
+            return await super().async_call_tool(tool_input)
+        except HomeAssistantError, probatio.Invalid:
+            raise
+        except Exception as err:
+            # A tool may be anybody's, and trip over what a model writes.
+            _LOGGER.exception("The tool %s failed", tool_input.tool_name)
+            text = f"The tool failed: {type(err).__name__}."
+            return llm.ToolResult(
+                data={"error": "ToolFailed", "error_text": text}, error=True
+            )
 
 
 class _Offer(NamedTuple):

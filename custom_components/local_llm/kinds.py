@@ -51,9 +51,9 @@ class KnownKinds:
     def of(cls, tool_name: str, properties: Mapping[str, Any]) -> KnownKinds:
         """Read a tool's kinds from its JSON schema, and from the domain that its name begins with."""
         prefix = tool_name.partition("__")[0]
-        own = _choices(properties.get(DOMAIN)) or [
-            domain for domain in (prefix,) if domain in (*Platform, "todo", "script")
-        ]
+        own = _choices(properties.get(DOMAIN))
+        if not own and prefix in list(Platform):
+            own = [prefix]
         return cls(
             own_domains=frozenset(own),
             device_classes=tuple(_choices(properties.get(DEVICE_CLASS))),

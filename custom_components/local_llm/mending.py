@@ -23,7 +23,11 @@ ENTITY: Final = "entity"
 
 _TURN_ON: Final = "intent__HassTurnOn"
 _TEMPERATURE: Final = "temperature"
-_DEGREES = re.compile(r"(.*\d)\s*(?:°|degrees)?\s*([CF])(?:elsius|ahrenheit)?", re.IGNORECASE)
+_DEGREES = re.compile(
+    r"(.*\d)\s*(?:°|degrees)?\s*([CF])(?:elsius|ahrenheit)?", re.IGNORECASE
+)
+# Between a domain and what is to be done: "light.turn_on", "light__HassTurnOn".
+_PREFIX = re.compile(r"(\.|__)")
 _LONGEST_SHOWN = 60
 
 
@@ -53,6 +57,16 @@ class OfferedTool:
         """The arguments that must be there."""
         return list(self.spec.parameters.get("required", ()))
 
+    @property
+    def takes_anything(self) -> bool:
+        """Whether the tool may take arguments that its schema does not name."""
+        return self.spec.parameters.get("additionalProperties") is not False
+
+    @property
+    def understood(self) -> Sequence[str]:
+        """The arguments that say what to act on, also where the tool itself lacks some of them."""
+        return TARGETS if {NAME, AREA} <= self.targets else ()
+
 
 def mended(call: ToolCall, tools: Sequence[OfferedTool], naming: Naming) -> ToolCall:
     """Return the call as its tool understands it.
@@ -63,10 +77,12 @@ def mended(call: ToolCall, tools: Sequence[OfferedTool], naming: Naming) -> Tool
     tool, domain = _meant_tool(call.name, tools)
     if tool.is_absent:
         return replace(call, name=tool.spec.name)
-    arguments = unwrapped(call.arguments, tool.properties)
+    arguments = dict(call.arguments)
+    if not tool.takes_anything:
+        arguments = unwrapped(arguments, tool.properties)
     if domain and DOMAIN in tool.targets:
         arguments.setdefault(DOMAIN, domain)
-    arguments = renamed(arguments, tool.properties, tool.required)
+    arguments = renamed(arguments, tool.properties, tool.required, tool.understood)
     arguments = {
         key: value
         for key, value in with_durations(arguments, tool.properties).items()
@@ -75,11 +91,11 @@ def mended(call: ToolCall, tools: Sequence[OfferedTool], naming: Naming) -> Tool
     tool = _better_tool(tool, arguments, tools)
     arguments = _without_unknown(arguments, tool)
     arguments = _aimed(arguments, tool, naming)
+    _require_all(arguments, tool)
     arguments = {
         key: _placed(key, value, tool, naming)
         for key, value in _fitted(arguments, tool, naming).items()
     }
-    _require_all(arguments, tool)
     return replace(call, name=tool.spec.name, arguments=arguments)
 
 
@@ -100,19 +116,23 @@ def _meant_tool(
     known |= {tool.spec.name: tool for tool in tools}
     if exact := known.get(name) or the_one(name, known):
         return exact, None
-    prefix, rest = re.match(r"(?:(.*?)(?:\.|__|: *|/))?(.*)", name, re.DOTALL).groups()
-    if prefix and (tool := the_one(rest, known)):
-        return tool, the_one(prefix, {domain: str(domain) for domain in Platform})
+    prefix, separator, rest = (
+        _PREFIX.split(name, 1) if _PREFIX.search(name) else ("", "", name)
+    )
+    if separator and (meant := the_one(rest, known)):
+        return meant, the_one(prefix, {domain: str(domain) for domain in Platform})
     near = [known[spelling].spec.name for spelling in like(name, known)]
     hint = f"Do you mean {', '.join(dict.fromkeys(near))}?" if near else ""
-    raise UnclearCallError(f"There is no tool {name[:_LONGEST_SHOWN]!r}. {hint}".strip())
+    raise UnclearCallError(
+        f"There is no tool {name[:_LONGEST_SHOWN]!r}. {hint}".strip()
+    )
 
 
 def _better_tool(
     tool: OfferedTool, arguments: Mapping[str, Any], tools: Iterable[OfferedTool]
 ) -> OfferedTool:
     """Return the tool that can do what a call to turn something on asks for besides, such as a brightness."""
-    others = [other for other in tools if other.targets >= tool.targets - {"device_class"}]
+    others = [other for other in tools if {NAME, AREA, FLOOR} <= other.targets]
     wanted = {
         key
         for key in arguments.keys() - tool.properties.keys()
@@ -123,25 +143,22 @@ def _better_tool(
     able = [
         other
         for other in others
-        if wanted | (arguments.keys() & tool.properties.keys()) <= other.properties.keys()
+        if wanted <= other.properties.keys()
+        and arguments.keys() - wanted <= {*other.properties, *other.understood}
     ]
     if len(able) == 1:
         return able[0]
-    names = ", ".join(
-        other.spec.name for other in others if wanted & other.properties.keys()
-    )
+    names = " or ".join(other.spec.name for other in able)
     raise UnclearCallError(
-        f"{tool.spec.name} has no {', '.join(sorted(wanted))}. Use {names}."
+        f"{tool.spec.name} has no {', '.join(sorted(wanted))}.{f' Use {names}.' if names else ''}"
     )
 
 
-def _without_unknown(
-    arguments: Mapping[str, Any], tool: OfferedTool
-) -> dict[str, Any]:
+def _without_unknown(arguments: Mapping[str, Any], tool: OfferedTool) -> dict[str, Any]:
     """Leave out what the tool does not know, unless it could have said what to act on."""
-    if tool.spec.parameters.get("additionalProperties") is not False:
+    if tool.takes_anything:
         return dict(arguments)
-    known = {*tool.properties, *(TARGETS if DOMAIN in tool.targets or FLOOR in tool.targets else ())}
+    known = {*tool.properties, *tool.understood}
     for key in arguments.keys() - known:
         value = arguments[key]
         is_harmless = (
@@ -164,7 +181,9 @@ def _aimed(
     if not tool.targets:
         return dict(arguments)
     target = {
-        key: value if key not in (NAME, AREA, FLOOR) else _fit(key, value, {"type": "string"})
+        key: value
+        if key not in (NAME, AREA, FLOOR)
+        else _fit(key, value, {"type": "string"})
         for key, value in arguments.items()
         if key in TARGETS
     }
@@ -204,7 +223,8 @@ def _fit(key: str, value: Any, schema: object) -> Any:
         return fitted(key, value, schema)
     except UnfitValueError as err:
         shown = str(value)[:_LONGEST_SHOWN]
-        raise UnclearCallError(f"{key} must be {err}, not {shown!r}.") from err
+        hint = " Call the tool once for each." if isinstance(value, list) else ""
+        raise UnclearCallError(f"{key} must be {err}, not {shown!r}.{hint}") from err
 
 
 def _in_degrees(value: Any, unit: str) -> Any:
@@ -227,7 +247,9 @@ def _placed(key: str, value: Any, tool: OfferedTool, naming: Naming) -> Any:
     if kind == ENTITY:
         found = naming.called(str(value)) or naming.spelled(str(value))
         place = found[0].entity_id if len(found) == 1 else None
-        near = like(str(value), [name for thing in naming.house.things for name in thing.names])
+        near = like(
+            str(value), [name for thing in naming.house.things for name in thing.names]
+        )
     else:
         place = naming.place(str(value), kind)
         near = like(str(value), naming.place_names(kind))
@@ -242,8 +264,7 @@ def _require_all(arguments: Mapping[str, Any], tool: OfferedTool) -> None:
     if missing:
         raise UnclearCallError(f"{tool.spec.name} needs {', '.join(missing)}.")
     choices = [
-        option.get("required", [])
-        for option in tool.spec.parameters.get("anyOf", ())
+        option.get("required", []) for option in tool.spec.parameters.get("anyOf", ())
     ]
     if choices and not any(set(choice) <= arguments.keys() for choice in choices):
         names = " or ".join(", ".join(choice) for choice in choices)

@@ -56,7 +56,10 @@ class Naming:
         """Tell whether two words name the same area or floor."""
         known = self._known_places(key)
         found = self.place(one, key), self.place(other, key)
-        return None not in found and len({the_one(str(name), known) for name in found}) == 1
+        return (
+            None not in found
+            and len({the_one(str(name), known) for name in found}) == 1
+        )
 
     def called(self, name: str) -> list[Thing]:
         """Return the entities that Home Assistant itself finds by this name."""

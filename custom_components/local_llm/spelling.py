@@ -29,9 +29,11 @@ def folded(text: str) -> str:
     letters = "".join(
         letter
         for letter in plain
-        if ord(letter) not in _ACCENTS and unicodedata.category(letter)[0] not in _BETWEEN
+        if ord(letter) not in _ACCENTS
+        and unicodedata.category(letter)[0] not in _BETWEEN
     )
-    return letters or text.strip()
+    # A name may be nothing but an emoji.
+    return letters if any(map(str.isalnum, letters)) else text.strip()
 
 
 def number_forms(key: str) -> set[str]:
@@ -54,11 +56,9 @@ def the_one[Value](word: str, known: Mapping[str, Value]) -> Value | None:
     Spelled alike goes before alike but for the plural.
     """
     key = folded(word)
-    for is_meant in (lambda name: folded(name) == key, lambda name: same_word(name, word)):
-        found = [value for name, value in known.items() if is_meant(name)]
-        if found:
-            return found[0] if all(value == found[0] for value in found) else None
-    return None
+    alike = [value for name, value in known.items() if folded(name) == key]
+    found = alike or [value for name, value in known.items() if same_word(name, word)]
+    return found[0] if found and all(value == found[0] for value in found) else None
 
 
 def like(word: str, names: Iterable[str]) -> list[str]:

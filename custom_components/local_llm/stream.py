@@ -86,9 +86,7 @@ async def as_chat_log_deltas(
                     _RefusedCall(delta.id, name, "InvalidToolCall", delta.error)
                 )
                 yield {
-                    "tool_calls": [
-                        llm.ToolInput(name, {}, id=delta.id, external=True)
-                    ]
+                    "tool_calls": [llm.ToolInput(name, {}, id=delta.id, external=True)]
                 }
             case FinishDelta():
                 on_finish(delta)

@@ -93,7 +93,9 @@ class Aim:
                     self._refuse_kind(key, word)
                 self._add_kind(kind)
         own = self._known.own_domains
-        foreign = [domain for domain in self._kinds[DOMAIN] if own and domain not in own]
+        foreign = [
+            domain for domain in self._kinds[DOMAIN] if own and domain not in own
+        ]
         if foreign and NAME not in self._given:
             raise UnclearCallError(
                 f"This tool is for the domain {_listed(sorted(own))}, not for {_listed(foreign)}."
@@ -234,7 +236,7 @@ class Aim:
             if (place := self._naming.place(name, key)) and self._is_free(key, place):
                 if not self._has_kind:
                     raise UnclearCallError(
-                        f"{name!r} is a {key}, not a device. Name one device, or say which domain in the {key}."
+                        f"{name!r} is no device: it is the name of the {key}. Name one device, or say which domain in the {key}."
                     )
                 self._move_to(key, place)
                 return True
@@ -256,14 +258,20 @@ class Aim:
             del self._given[NAME]
         elif article and article[1]:
             self._aim_at_all()
-        elif self._own_area:
+        elif self._own_area and self._has_near(kind):
             self._move_to(AREA, self._own_area)
         else:
-            raise UnclearCallError(
-                f"{name!r} names no device. Name one, or say in which area; all of the house are called {_ALL!r}."
-            )
+            return False
         self._add_kind(kind)
         return True
+
+    def _has_near(self, kind: Kind) -> bool:
+        """Tell whether there is something of a kind where the device is that asks."""
+        return any(
+            kind.value in (thing.domain, thing.device_class)
+            and self._stands_in(thing, self._own_area)
+            for thing in self._of_kind(self._naming.house.things)
+        )
 
     def _agrees(self, kind: Kind) -> bool:
         """Tell whether a kind can be added: the tool is for it, and no other is given."""
@@ -274,7 +282,7 @@ class Aim:
 
     def _move_to(self, key: str, place: str) -> None:
         del self._given[NAME]
-        self._given[key] = place
+        self._given.setdefault(key, place)
 
 
 def _listed(names: Sequence[str]) -> str:

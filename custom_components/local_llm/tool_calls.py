@@ -34,19 +34,19 @@ _SELECTED: Final = (
 class ToolCalls:
     """The calls of one conversation's tools."""
 
-    def __init__(self, hass: HomeAssistant, instance: llm.APIInstance) -> None:
-        """Take the tools that the conversation has."""
+    def __init__(self, hass: HomeAssistant, instance: llm.APIInstance | None) -> None:
+        """Take the tools that the conversation has; without an API it has none."""
         self._hass = hass
         self._instance = instance
-        specs = (
-            {spec.name: spec for spec in instance.specs}
-            if isinstance(instance, HouseInstance)
-            else {}
-        )
-        self._tools = {tool.name: tool for tool in instance.tools}
+        tools = instance.tools if instance else []
+        specs: dict[str, ToolSpec] = {}
+        if isinstance(instance, HouseInstance):
+            specs = {spec.name: spec for spec in instance.specs}
+        self._tools = {tool.name: tool for tool in tools}
+        serializer = instance.custom_serializer if instance else None
         self._offered = tuple(
-            _offered(tool, specs.get(tool.name) or as_spec(tool, instance.custom_serializer))
-            for tool in instance.tools
+            _offered(tool, specs.get(tool.name) or as_spec(tool, serializer))
+            for tool in tools
         )
 
     @callback
@@ -59,6 +59,8 @@ class ToolCalls:
         Raises:
             UnclearCallError: the call cannot be carried out; the message is for the model.
         """
+        if self._instance is None:
+            raise UnclearCallError("There are no tools. Answer without any.")
         names = async_house_names(self._hass, self._instance.llm_context)
         meant = mended(call, self._offered, Naming(names))
         if (meant.name, meant.arguments) != (call.name, call.arguments):
@@ -89,7 +91,7 @@ def _offered(tool: llm.Tool, spec: ToolSpec) -> OfferedTool:
     if tool.name == _LIVE_CONTEXT or (
         isinstance(tool, llm.IntentTool) and {NAME, AREA, FLOOR} <= names
     ):
-        return replace(offered, targets=names & set(TARGETS))
+        return replace(offered, targets=frozenset(names & set(TARGETS)))
     if isinstance(tool, llm.IntentTool):
         is_list = tool.integration == _TODO
         return replace(

@@ -15,7 +15,8 @@ THINK_END = "</think>"
 TOOL_CALL = "<tool_call>"
 TOOL_CALL_END = "</tool_call>"
 
-CALL_BEGINNINGS = ("<function=", "{", "[")
+# What stands behind <tool_call>; a model may also write nothing between the tags.
+CALL_BEGINNINGS = ("<function=", "{", "[", TOOL_CALL_END)
 _FENCE = "```"
 # A shorter beginning of <tool_call> at the end of an answer may be anything.
 _LEAST_CUT_SHORT = len("<tool")

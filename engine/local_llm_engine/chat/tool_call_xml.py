@@ -47,7 +47,7 @@ def parse_xml_calls(
         is_closed: whether </tool_call> was seen; then a forgotten </function> at the end is no matter.
 
     Raises:
-        ToolCallSyntaxError: a call is malformed, cut short, or has a value of the wrong type.
+        ToolCallSyntaxError: a call is malformed or cut short.
     """
     calls = []
     position = _skip_space(body, 0)
@@ -75,10 +75,7 @@ def _parse_call(
         key, value, position = _parse_parameter(body, position, name)
         if key in arguments:
             raise ToolCallSyntaxError(f"the parameter {key!r} is given twice", name)
-        try:
-            arguments[key] = argument_value(value, schemas.of(name, key))
-        except ValueError as err:
-            raise ToolCallSyntaxError(f"the parameter {key!r} {err}", name) from err
+        arguments[key] = argument_value(value, schemas.of(name, key))
     return ParsedCall(name, arguments), _skip_space(body, end.end())
 
 

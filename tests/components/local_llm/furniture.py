@@ -22,7 +22,11 @@ from homeassistant.components.media_player import (
     MediaPlayerState,
 )
 from homeassistant.components.switch import SwitchDeviceClass, SwitchEntity
-from homeassistant.components.todo import TodoItem, TodoListEntity, TodoListEntityFeature
+from homeassistant.components.todo import (
+    TodoItem,
+    TodoListEntity,
+    TodoListEntityFeature,
+)
 from homeassistant.const import UnitOfTemperature
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import (
@@ -35,7 +39,7 @@ from homeassistant.helpers.entity import Entity
 from homeassistant.setup import async_setup_component
 from homeassistant.util import slugify
 
-from .house import HOUSE, Entities, async_move_in, default_entities
+from .house import FURNITURE, HOUSE, Entities, async_move_in, default_entities
 
 # What no script of the household may be confused with: its name begins with a digit, it has no description.
 SCRIPTS = {
@@ -80,6 +84,20 @@ class Furniture(Entity):
         )
         if room:
             self._attr_device_info["suggested_area"] = room
+
+    @override
+    async def async_added_to_hass(self) -> None:
+        self._as_bought = {
+            name: getattr(self, name)
+            for name in dir(self)
+            if name.startswith("_attr_") and hasattr(self, name)
+        }
+
+    def put_back(self) -> None:
+        """Be again as at first."""
+        for name, value in self._as_bought.items():
+            setattr(self, name, value)
+        self.async_write_ha_state()
 
 
 class Light(Furniture, LightEntity):
@@ -311,6 +329,14 @@ def all_furniture(hass: HomeAssistant) -> Entities:
     }
 
 
+def put_back(hass: HomeAssistant) -> None:
+    """Put everything back as it was at first."""
+    for entities in hass.data[FURNITURE].values():
+        for entity in entities:
+            if isinstance(entity, Furniture):
+                entity.put_back()
+
+
 async def async_furnish(hass: HomeAssistant) -> None:
     """Set up the furnished house: two floors, aliases, scripts, all of it exposed."""
     await async_move_in(hass, all_furniture(hass))
@@ -318,7 +344,11 @@ async def async_furnish(hass: HomeAssistant) -> None:
     areas = ar.async_get(hass)
     upstairs = floors.async_create("Upstairs")
     ground = floors.async_create("Ground Floor", aliases={"downstairs"})
-    for name, floor in (("Kitchen", ground), ("Bedroom", upstairs), ("Office", upstairs)):
+    for name, floor in (
+        ("Kitchen", ground),
+        ("Bedroom", upstairs),
+        ("Office", upstairs),
+    ):
         area = areas.async_get_area_by_name(name)
         assert area is not None
         areas.async_update(area.id, floor_id=floor.floor_id)
@@ -328,9 +358,7 @@ async def async_furnish(hass: HomeAssistant) -> None:
         ("switch.plug_2", ["Salt lamp"]),
         ("light.porch", ["Upstairs, hall", 'The "big"\nlamp']),
     ):
-        entities.async_update_entity(
-            entity_id, aliases=[er.COMPUTED_NAME, *aliases]
-        )
+        entities.async_update_entity(entity_id, aliases=[er.COMPUTED_NAME, *aliases])
     assert await async_setup_component(hass, "script", {"script": SCRIPTS})
     await hass.async_block_till_done()
     for state in hass.states.async_all():

@@ -154,6 +154,7 @@ class HouseSatellite(AssistSatelliteEntity):
         self._attr_device_info = _satellite_device(name, room)
         self._timers = timers
         self.timer_events: list[TimerEventType] = []
+        self.timer_seconds: list[int] = []
 
     @override
     async def async_added_to_hass(self) -> None:
@@ -181,6 +182,7 @@ class HouseSatellite(AssistSatelliteEntity):
 
     def _on_timer(self, event: TimerEventType, timer: TimerInfo) -> None:
         self.timer_events.append(event)
+        self.timer_seconds.append(timer.seconds)
 
 
 class HouseSelect(AssistPipelineSelect):

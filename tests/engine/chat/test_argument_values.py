@@ -104,30 +104,30 @@ def test_value_without_a_type(text: str, expected: Any, schema: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "schema", "types"),
+    ("text", "schema"),
     [
-        ("maybe", BOOLEAN, "boolean"),
-        ("1", BOOLEAN, "boolean"),
-        ("40%", INTEGER, "integer"),
-        ("40.5", INTEGER, "integer"),
-        ("true", INTEGER, "integer"),
-        ("1" * 5000, INTEGER, "integer"),
-        ("NaN", NUMBER, "number"),
-        ("1e999", NUMBER, "number"),
-        ("light", ARRAY, "array"),
-        ("{'a','b'}", ARRAY, "array"),
-        ("{'a','b'}", OBJECT, "object"),
-        ("{1: 2}", OBJECT, "object"),
-        ("[b'x']", ARRAY, "array"),
-        ("[" * 100_000, ARRAY, "array"),
-        ("[" * 10_000, ARRAY, "array"),
-        ("-" * 10_000 + "1", INTEGER, "integer"),
-        ("__import__('os')", OBJECT, "object"),
-        ("", INTEGER, "integer"),
-        ("four", {"type": ["integer", "boolean"]}, "boolean or integer"),
+        ("maybe", BOOLEAN),
+        ("1", BOOLEAN),
+        ("40%", INTEGER),
+        ("+40", INTEGER),
+        ("40.5", INTEGER),
+        ("true", INTEGER),
+        ("1" * 5000, INTEGER),
+        ("NaN", NUMBER),
+        ("1e999", NUMBER),
+        ("light", ARRAY),
+        ("{'a','b'}", ARRAY),
+        ("{'a','b'}", OBJECT),
+        ("{1: 2}", OBJECT),
+        ("[b'x']", ARRAY),
+        ("[" * 100_000, ARRAY),
+        ("[" * 10_000, ARRAY),
+        ("-" * 10_000 + "1", INTEGER),
+        ("__import__('os')", OBJECT),
+        ("", INTEGER),
+        ("four", {"type": ["integer", "boolean"]}),
     ],
     ids=lambda value: value[:20] if isinstance(value, str) else None,
 )
-def test_value_of_another_type(text: str, schema: dict[str, Any], types: str) -> None:
-    with pytest.raises(ValueError, match=f"must be of type {types}, not"):
-        argument_value(text, schema)
+def test_a_text_of_another_type_stays_text(text: str, schema: dict[str, Any]) -> None:
+    assert argument_value(text, schema) == text
