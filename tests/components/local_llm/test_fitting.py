@@ -107,7 +107,9 @@ def test_says_what_would_fit(value: Any, schema: Any, expected: str) -> None:
     assert str(raised.value) == expected
 
 
-@pytest.mark.parametrize("value", [None, "", "  ", "null", "None", "undefined", [], {}, [None, ""]])
+@pytest.mark.parametrize(
+    "value", [None, "", "  ", "null", "None", "undefined", [], {}, [None, ""]]
+)
 def test_blank(value: Any) -> None:
     assert is_blank(value)
 
