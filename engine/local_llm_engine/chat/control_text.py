@@ -8,6 +8,7 @@ encoded holds one, so nobody's words can forge or lose one.
 Knows nothing of messages, nor of how plain text becomes tokens.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -62,6 +63,23 @@ class RenderedText:
     text: str
     controls: tuple[ControlSpan, ...]
     marks: Mapping[int, int]
+
+    def last_control_before(self, position: int) -> int:
+        """Return where the last control token begins that ends at or before a position; 0 where none does."""
+        index = bisect_right(self.controls, position, key=lambda span: span.end)
+        return self.controls[index - 1].start if index else 0
+
+    def from_control(self, opening: str) -> RenderedText | None:
+        """Return the text from the first control token on that it opens with; without marks."""
+        for index, first in enumerate(self.controls):
+            if self.text.startswith(opening, first.start):
+                begin = first.start
+                controls = tuple(
+                    ControlSpan(span.start - begin, span.end - begin, span.token_id)
+                    for span in self.controls[index:]
+                )
+                return RenderedText(self.text[begin:], controls, {})
+        return None
 
 
 def mark(number: int) -> str:

@@ -95,17 +95,53 @@ class PromptBuilder:
     ) -> Iterator[int]:
         """Yield where the prompts of earlier answers left what their conversation became.
 
-        An earlier prompt had a checkpoint there; this one, read cold, must stop at the same token.
+        An earlier prompt had a checkpoint there; this one, read cold, must stop at the same token. Each
+        turn is rendered by itself, so that the work grows with the conversation and not with its square.
         """
+        turn = 0
         for index, (message, span) in enumerate(
             zip(layout.messages, layout.spans, strict=True)
         ):
-            if message.role == "assistant":
-                earlier = rendering.render_if_accepted(rendering.entries[:index])
+            if message.role == "user":
+                turn = index
+            elif message.role == "assistant":
+                start, earlier = self._earlier_turn(
+                    layout, rendering, canonical, turn, index
+                )
                 if earlier is not None:
-                    yield self._tokenizer.common_tokens(canonical, encoded, earlier)
+                    yield self._tokenizer.common_tokens(
+                        canonical, encoded, earlier, start
+                    )
                 elif span.start is not None:
                     yield encoded.tokens_before(span.start)
+
+    def _earlier_turn(
+        self,
+        layout: Layout,
+        rendering: _Rendering,
+        canonical: RenderedText,
+        turn: int,
+        answer: int,
+    ) -> tuple[int, RenderedText | None]:
+        """Render the prompt of an earlier answer from its turn on; returns where in this prompt the turn begins too.
+
+        What is before the turn is the same in both. Where the turn cannot be found, all of the earlier prompt
+        is rendered; None where the template refuses it.
+        """
+        span = layout.spans[turn]
+        if layout.messages[turn].role == "user" and None not in (
+            span.start,
+            *span.part_ends,
+        ):
+            start = canonical.last_control_before(span.start or 0)
+            opening = canonical.text[
+                start : max(filter(None, span.part_ends), default=start)
+            ]
+            alone = rendering.render_if_accepted(rendering.entries[turn:answer])
+            earlier = alone and alone.from_control(opening)
+            if opening and earlier:
+                return start, earlier
+        return 0, rendering.render_if_accepted(rendering.entries[:answer])
 
     def _next_leaving_tokens(
         self, rendering: _Rendering, canonical: RenderedText, encoded: EncodedText

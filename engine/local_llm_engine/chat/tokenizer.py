@@ -5,11 +5,11 @@ templates or messages.
 """
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, islice
 import json
 from pathlib import Path
 from typing import Any
@@ -156,31 +156,46 @@ class Tokenizer:
         return EncodedText(tuple(token_ids), tuple(accumulate(ends, max)))
 
     def common_tokens(
-        self, rendered: RenderedText, encoded: EncodedText, other: RenderedText
+        self,
+        rendered: RenderedText,
+        encoded: EncodedText,
+        other: RenderedText,
+        start: int = 0,
     ) -> int:
         """How many tokens at the front of `rendered` the tokens of `other` share.
 
         Only the stretch in which the texts part is tokenized again.
+
+        Args:
+            rendered: a text.
+            encoded: its tokens.
+            other: another text that is the same up to `start`, without what is before that.
+            start: where in `rendered` the other begins: at its beginning, or where a control token begins.
         """
-        shared = common_length(rendered.text, other.text)
-        anchor = 0
-        for span, other_span in zip(rendered.controls, other.controls, strict=False):
-            if span != other_span or span.end > shared:
+        shared = start + common_length(
+            rendered.text[start : start + len(other.text)], other.text
+        )
+        first = bisect_left(rendered.controls, start, key=lambda span: span.start)
+        anchor = start
+        for span, other_span in zip(
+            islice(rendered.controls, first, first + len(other.controls)),
+            other.controls,
+            strict=False,
+        ):
+            if span != _moved(other_span, start) or span.end > shared:
                 break
             anchor = span.end
-        after = [span for span in other.controls if span.start >= anchor][:1]
+        after = [span for span in other.controls if span.start + start >= anchor][:1]
         end = after[0].end if after else len(other.text)
         tail = RenderedText(
-            other.text[anchor:end],
-            tuple(
-                ControlSpan(span.start - anchor, span.end - anchor, span.token_id)
-                for span in after
-            ),
+            other.text[anchor - start : end],
+            tuple(_moved(span, start - anchor) for span in after),
             {},
         )
+        other_ids = self.encode(tail).token_ids
         count = encoded.tokens_before(anchor)
         for token_id, other_id in zip(
-            encoded.token_ids[count:], self.encode(tail).token_ids, strict=False
+            encoded.token_ids[count : count + len(other_ids)], other_ids, strict=False
         ):
             if token_id != other_id:
                 break
@@ -205,6 +220,10 @@ class Tokenizer:
                 raise ChatTemplateError(
                     f"plain text would become the control token {token.text!r}"
                 )
+
+
+def _moved(span: ControlSpan, distance: int) -> ControlSpan:
+    return ControlSpan(span.start + distance, span.end + distance, span.token_id)
 
 
 def common_length(first: str, second: str) -> int:

@@ -1,10 +1,16 @@
 """A request becomes exactly the reference library's tokens, with breakpoints where its conversation will need them."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 import json
-from typing import Any
+from pathlib import Path
+from typing import Any, override
 
 import pytest
 
+from local_llm_engine.chat.prompt_builder import PromptBuilder
+from local_llm_engine.chat.template import ChatTemplate
+from local_llm_engine.chat.tokenizer import Tokenizer
 from local_llm_engine.errors import InvalidRequestError
 from local_llm_engine.types import ChatRequest, Message, Prompt, ToolCall, ToolSpec
 
@@ -284,3 +290,68 @@ def test_a_tool_s_result_that_is_no_text(
         return formats[name].prepare(chat(user("Hi"), calling("c1", "A"), message))
 
     assert prepared(content).token_ids == prepared(json.dumps(content)).token_ids
+
+
+def long_talk(turns: int, *, thinking: bool = False) -> ChatRequest:
+    """A conversation in which every question takes a tool."""
+    thought = "Which lamp?" if thinking else None
+    messages = [SYSTEM]
+    for turn in range(turns):
+        messages += [
+            user(f"Turn on lamp {turn}"),
+            calling(f"c{turn}", "HassTurnOn", name=f"Lamp {turn}"),
+            result(f"c{turn}", '{"success": true}'),
+            assistant(f"Lamp {turn} is on.", thought),
+        ]
+    return chat(*messages, user("And now?"), thinking=thinking)
+
+
+class CountingTemplate(ChatTemplate):
+    """A template that counts the messages which it writes."""
+
+    num_messages = 0
+
+    @override
+    def render(
+        self, messages: Sequence[Mapping[str, Any]], *args: Any, **kwargs: Any
+    ) -> str:
+        self.num_messages += len(messages)
+        return super().render(messages, *args, **kwargs)
+
+
+@pytest.mark.parametrize("name", ["nano", "qwen", "hermes", "keeps thinking"])
+def test_work_grows_with_the_conversation_and_not_with_its_square(
+    folders: dict[str, Path], name: str
+) -> None:
+    template = CountingTemplate.load(folders[name])
+    builder = PromptBuilder(template, Tokenizer.load(folders[name]))
+    counts = []
+    for turns in (10, 20, 40):
+        before = template.num_messages
+        builder.build(long_talk(turns))
+        counts.append(template.num_messages - before)
+    assert counts[2] - counts[1] == 2 * (counts[1] - counts[0])
+
+
+@every_folder
+@thinking_on_and_off
+def test_earlier_prompts_leave_at_breakpoints_of_a_long_talk(
+    formats: Formats, name: str, thinking: bool
+) -> None:
+    request = long_talk(6, thinking=thinking)
+    prompt = formats[name].prepare(request)
+    answers = [
+        index
+        for index, message in enumerate(request.messages)
+        if message.role == "assistant"
+    ]
+    leaving = [
+        common(
+            prompt.token_ids,
+            formats[name]
+            .prepare(replace(request, messages=request.messages[:index]))
+            .token_ids,
+        )
+        for index in answers
+    ]
+    assert set(leaving) <= set(prompt.breakpoints)
