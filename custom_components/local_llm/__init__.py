@@ -19,6 +19,7 @@ from .engine_entity import async_register_engine_device
 from .failures import MEMORY_TOO_SMALL, EngineUnavailableError
 from .insight import Insight
 from .memory_issue import async_clear_memory_issue, async_raise_memory_issue
+from .prefetch import Prefetch
 from .runtime import (
     LocalLlmConfigEntry,
     LocalLlmRuntimeData,
@@ -77,6 +78,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> 
         loaded_with=entry.data,
         agents=as_agents(entry),
         warm_up=warm_up,
+        prefetch=Prefetch(hass, engine),
         insight=insight,
     )
     insight.async_start()

@@ -1,5 +1,6 @@
 """The conversation agents of an entry."""
 
+import asyncio
 from hashlib import sha256
 from typing import Literal, override
 
@@ -11,7 +12,7 @@ from homeassistant.helpers import entity_registry as er
 from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 from local_llm_engine.types import Purpose
 
-from .const import SUBENTRY_CONVERSATION
+from .const import DOMAIN, SUBENTRY_CONVERSATION
 from .entity import LocalLlmEntity
 from .prompt import async_provide_prompt
 from .runtime import LocalLlmConfigEntry
@@ -43,6 +44,8 @@ class LocalLlmConversationEntity(LocalLlmEntity, conversation.ConversationEntity
     def __init__(self, entry: LocalLlmConfigEntry, subentry: ConfigSubentry) -> None:
         """Say that the agent controls the house where it was given an API."""
         super().__init__(entry, subentry)
+        self._entry = entry
+        self._prefetch = entry.runtime_data.prefetch
         if self._settings.api_ids:
             self._attr_supported_features = (
                 conversation.ConversationEntityFeature.CONTROL
@@ -55,6 +58,17 @@ class LocalLlmConversationEntity(LocalLlmEntity, conversation.ConversationEntity
         return MATCH_ALL
 
     @override
+    async def async_prepare(self, language: str | None = None) -> None:
+        """Have the prompt ready before the words are known; Home Assistant calls this when somebody begins to speak."""
+        # It does so just before the satellite says that it listens.
+        await asyncio.sleep(0)
+        self._entry.async_create_background_task(
+            self.hass,
+            self._prefetch.async_prepare(self.entity_id, self._settings, language),
+            name=f"{DOMAIN} prefetch",
+        )
+
+    @override
     async def _async_handle_message(
         self, user_input: conversation.ConversationInput, chat_log: conversation.ChatLog
     ) -> conversation.ConversationResult:
@@ -63,12 +77,13 @@ class LocalLlmConversationEntity(LocalLlmEntity, conversation.ConversationEntity
             await async_provide_prompt(self.hass, chat_log, user_input, self._settings)
         except conversation.ConverseError as err:
             return err.as_conversation_result()
-        await self._async_answer(
-            chat_log,
-            purpose=Purpose.VOICE,
-            session=_session(self.hass, user_input, chat_log),
-            language=user_input.language,
-        )
+        with self._prefetch.held_off():
+            await self._async_answer(
+                chat_log,
+                purpose=Purpose.VOICE,
+                session=_session(self.hass, user_input, chat_log),
+                language=user_input.language,
+            )
         result = conversation.async_get_result_from_chat_log(user_input, chat_log)
         last = chat_log.content[-1]
         result.continue_conversation |= isinstance(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from local_llm_engine.service import Engine
 
     from .insight import Insight
+    from .prefetch import Prefetch
     from .warm_up import WarmUp
 
 _LOGGER = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class LocalLlmRuntimeData:
     loaded_with: Mapping[str, Any]
     agents: Sequence[ConfigSubentryDataWithId]
     warm_up: WarmUp
+    prefetch: Prefetch
     insight: Insight
     updating: asyncio.Lock = field(default_factory=asyncio.Lock)
 
