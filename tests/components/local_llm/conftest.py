@@ -34,6 +34,9 @@ from homeassistant.setup import async_setup_component
 
 from .house import HOUSE, async_move_in, device_id
 from .scripted import Answer, ScriptedEngine
+from .shown_texts import shown_texts
+
+__all__ = ["shown_texts"]
 
 AGENT = "conversation.local_llm"
 type AddEntry = Callable[..., Awaitable[MockConfigEntry]]
