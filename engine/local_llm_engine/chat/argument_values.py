@@ -9,6 +9,8 @@ import json
 import math
 from typing import Any
 
+# What is nested deeper than any tool's argument could not be shown again in the history.
+DEEPEST_VALUE = 64
 # Longer values are taken as JSON or not at all: Python's parser is slow on long input.
 _LONGEST_LITERAL = 20_000
 
@@ -36,7 +38,10 @@ def argument_value(text: str, schema: object) -> Any:
     words. A text that is of no allowed type stays a string: whoever carries the call out knows best whether
     "40%" can be meant, and what to tell the model.
     """
-    types = _allowed_types(schema)
+    try:
+        types = _allowed_types(schema)
+    except RecursionError:
+        types = set()
     if not types:
         return _json_container(text)
     if types == {"string"}:
@@ -58,22 +63,23 @@ def argument_value(text: str, schema: object) -> Any:
     return text
 
 
-def plain_value(value: Any) -> Any:
+def plain_value(value: Any, depth: int = DEEPEST_VALUE) -> Any:
     """Copy a literal as JSON data.
 
     Raises:
-        ValueError: it holds something that JSON does not know: a set, bytes, infinity, a key that is no string.
+        ValueError: it holds something that JSON does not know (a set, bytes, infinity, a key that is no
+            string), or is nested deeper than `depth`.
     """
     match value:
         case None | bool() | int() | str():
             return value
         case float() if math.isfinite(value):
             return value
-        case list() | tuple():
-            return [plain_value(item) for item in value]
-        case dict() if all(isinstance(key, str) for key in value):
-            return {key: plain_value(item) for key, item in value.items()}
-    raise ValueError(f"{type(value).__name__} is not JSON")
+        case list() | tuple() if depth:
+            return [plain_value(item, depth - 1) for item in value]
+        case dict() if depth and all(isinstance(key, str) for key in value):
+            return {key: plain_value(item, depth - 1) for key, item in value.items()}
+    raise ValueError(f"{type(value).__name__} is not JSON, or nested too deeply")
 
 
 def _allowed_types(schema: object) -> set[str]:

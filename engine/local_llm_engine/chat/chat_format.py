@@ -17,6 +17,7 @@ from .tokenizer import Tokenizer
 from .tool_call_syntax import Schemas
 
 _PROBE = "Hello?"
+_OTHER_PROBE = "Hello there?"
 
 
 class ChatFormat:
@@ -143,13 +144,20 @@ class AnswerDecoder:
 
 
 def _begins_thinking(template: ChatTemplate, *, thinking: bool) -> bool:
-    """Find out whether the template leaves a think block open where the answer begins."""
+    """Find out whether the template leaves a think block open where the answer begins.
+
+    Raises:
+        ChatTemplateError: the template refuses a plain question, or writes the same for any.
+    """
     try:
-        rendered = template.render(
-            [{"role": "user", "content": _PROBE}], thinking=thinking
+        rendered, other = (
+            template.render([{"role": "user", "content": probe}], thinking=thinking)
+            for probe in (_PROBE, _OTHER_PROBE)
         )
     except InvalidRequestError as err:
         raise ChatTemplateError(f"no question can be asked: {err}") from err
+    if rendered == other:
+        raise ChatTemplateError("the chat template does not write what it is asked")
     opening = rendered.rpartition(_PROBE)[2]
     return opening.rfind(THINK) > opening.rfind(THINK_END)
 
@@ -169,12 +177,14 @@ def _end_token_ids(
     config: Mapping[str, Any], folder: Path, tokenizer: Tokenizer, vocab_size: int
 ) -> frozenset[int]:
     """All tokens that any file names as the end of an answer: the files differ, and each can be right."""
-    found = set()
+    found: set[int] = set()
     generation = read_optional_json_object(folder / "generation_config.json")
     for section in (generation, config, config.get("text_config")):
         if isinstance(section, Mapping):
             ids = section.get("eos_token_id")
-            found |= set(ids if isinstance(ids, list) else [ids]) - {None}
+            for token_id in ids if isinstance(ids, list) else [ids]:
+                if token_id is not None:
+                    found.add(_end_token_id(token_id, folder, vocab_size))
     named = read_optional_json_object(folder / "tokenizer_config.json").get("eos_token")
     name = named.get("content") if isinstance(named, Mapping) else named
     if isinstance(name, str):
@@ -186,9 +196,12 @@ def _end_token_ids(
         found.add(token_id)
     if not found:
         raise ChatTemplateError(f"{folder} names no token that ends an answer")
-    for token_id in found:
-        if not isinstance(token_id, int) or not 0 <= token_id < vocab_size:
-            raise ChatTemplateError(
-                f"{folder} names {token_id!r} as an end token; ids are whole numbers below {vocab_size}"
-            )
     return frozenset(found)
+
+
+def _end_token_id(token_id: object, folder: Path, vocab_size: int) -> int:
+    if type(token_id) is int and 0 <= token_id < vocab_size:
+        return token_id
+    raise ChatTemplateError(
+        f"{folder} names {repr(token_id)[:60]} as an end token; ids are whole numbers below {vocab_size}"
+    )

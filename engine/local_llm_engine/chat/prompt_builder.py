@@ -42,8 +42,17 @@ class PromptBuilder:
         """Render and tokenize a request.
 
         Raises:
-            InvalidRequestError: the template refuses the messages; the error has its words.
+            InvalidRequestError: the template refuses the messages, and the error has its words; or the tools or
+                the messages are nested too deeply.
         """
+        try:
+            return self._build(request)
+        except RecursionError:
+            raise InvalidRequestError(
+                "the tools or the messages are nested too deeply"
+            ) from None
+
+    def _build(self, request: ChatRequest) -> Prompt:
         messages = merge_system_messages(with_text_contents(request.messages))
         rendering = _Rendering(self._template, self._tokenizer, request, messages)
         canonical = rendering.render(rendering.entries)

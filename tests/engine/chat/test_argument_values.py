@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from local_llm_engine.chat.argument_values import argument_value
+from local_llm_engine.chat.argument_values import DEEPEST_VALUE, argument_value
 
 STRING = {"type": "string"}
 INTEGER = {"type": "integer"}
@@ -131,3 +131,18 @@ def test_value_without_a_type(text: str, expected: Any, schema: object) -> None:
 )
 def test_a_text_of_another_type_stays_text(text: str, schema: dict[str, Any]) -> None:
     assert argument_value(text, schema) == text
+
+
+@pytest.mark.parametrize("depth", [1200, 20_000])
+def test_a_schema_that_is_too_deep_has_no_type(depth: int) -> None:
+    schema: dict[str, Any] = {"type": "integer"}
+    for _ in range(depth):
+        schema = {"anyOf": [schema]}
+    assert argument_value("40", schema) == "40"
+
+
+def test_a_value_is_no_deeper_than_can_be_shown_again() -> None:
+    for depth in (DEEPEST_VALUE - 1, DEEPEST_VALUE, DEEPEST_VALUE + 1, 900):
+        text = "[" * depth + "]" * depth
+        value = argument_value(text, {"type": "array"})
+        assert (value == text) is (depth > DEEPEST_VALUE)

@@ -122,6 +122,29 @@ def test_a_template_that_renders_nothing_is_refused(folder: Path) -> None:
         ChatFormat.load(folder)
 
 
+@pytest.mark.parametrize("template", ["", " ", "{# nothing #}", "Hello"])
+def test_a_template_that_leaves_the_question_out_is_refused(
+    folder: Path, template: str
+) -> None:
+    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
+    with pytest.raises(ChatTemplateError, match="does not write what it is asked"):
+        ChatFormat.load(folder)
+
+
+@pytest.mark.parametrize(
+    "token_ids",
+    [[[1]], [1, [2]], {"a": 1}, [{}], True, 1.5, "x", -1, 10**40],
+    ids=lambda value: str(value)[:12] if not isinstance(value, int) else "number",
+)
+def test_end_tokens_that_are_no_ids_are_refused(
+    folder: Path, token_ids: object
+) -> None:
+    generation = folder / "generation_config.json"
+    write_json(generation, {"eos_token_id": token_ids})
+    with pytest.raises(ChatTemplateError, match="as an end token"):
+        ChatFormat.load(folder)
+
+
 def test_a_template_in_another_encoding_is_named(folder: Path) -> None:
     (folder / "chat_template.jinja").write_bytes("Büro".encode("latin-1"))
     with pytest.raises(ChatTemplateError, match=r"chat_template\.jinja is not UTF-8"):

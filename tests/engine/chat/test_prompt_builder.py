@@ -1,6 +1,6 @@
 """A request becomes exactly the reference library's tokens, with breakpoints where its conversation will need them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 import json
 from pathlib import Path
@@ -355,3 +355,33 @@ def test_earlier_prompts_leave_at_breakpoints_of_a_long_talk(
         for index in answers
     ]
     assert set(leaving) <= set(prompt.breakpoints)
+
+
+def nested(depth: int, wrap: Callable[[Any], Any]) -> Any:
+    value: Any = {"type": "string"}
+    for _ in range(depth):
+        value = wrap(value)
+    return value
+
+
+WRAPS = {
+    "object": lambda inner: {"type": "object", "properties": {"a": inner}},
+    "array": lambda inner: {"type": "array", "items": inner},
+    "anyOf": lambda inner: {"anyOf": [inner]},
+    "list": lambda inner: [inner],
+}
+
+
+@pytest.mark.parametrize("kind", WRAPS)
+@pytest.mark.parametrize("depth", [1200, 20_000])
+def test_what_is_nested_too_deeply_is_refused(
+    formats: Formats, kind: str, depth: int
+) -> None:
+    value = nested(depth, WRAPS[kind])
+    tool = ToolSpec(name="Deep", description="", parameters={"properties": value})
+    with pytest.raises(InvalidRequestError, match="nested too deeply"):
+        formats["nano"].prepare(chat(user("Hi"), tools=(tool,)))
+    with pytest.raises(InvalidRequestError, match="nested too deeply"):
+        formats["nano"].prepare(
+            chat(user("Hi"), calling("1", "Deep", x=value), user("Well?"))
+        )
