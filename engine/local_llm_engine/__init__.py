@@ -8,7 +8,7 @@ The way of a request:
         a Sequence waits for its turn, the voice first        runtime    scheduler, loop
         the deepest checkpoint of the prompt is restored      cache      prompt tree, RAM, disk
         prefill in stretches that end at checkpoints          runtime    runner; models, ops, weights
-        decode one token at a time                            runtime    sampler
+        decode one token at a time                            runtime    sampler; what a guide of the chat room allows
         token ids -> content, thinking, tool calls            chat
         one CallRecord                                        cache      records
 

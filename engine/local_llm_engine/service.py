@@ -32,7 +32,7 @@ from .runtime.delivery import deliver, until_ended
 from .runtime.loop import EngineLoop
 from .runtime.memory_errors import memory_errors_told
 from .runtime.runner import Runner
-from .runtime.sequence import FinishEvent, Sequence, SequenceEvent, TokenEvent
+from .runtime.sequence import FinishEvent, Guide, Sequence, SequenceEvent, TokenEvent
 from .types import (
     CallRecord,
     ChatRequest,
@@ -138,14 +138,14 @@ class Engine:
         """
         if request.purpose is Purpose.PREFETCH:
             raise InvalidRequestError("a prefetch is for warm_up: it gets no answer")
-        prompt = await asyncio.to_thread(self._chat.prepare, request)
+        prompt, guide = await asyncio.to_thread(self._prepare, request)
         room = self._context_length - len(prompt.token_ids)
         if room < 1:
             raise ContextLengthError(len(prompt.token_ids), self._context_length)
         max_tokens = min(request.sampling.max_tokens, room)
         decoder = self._chat.decoder(request)
         async with self._running(
-            request, prompt, len(prompt.token_ids), max_tokens
+            request, prompt, len(prompt.token_ids), max_tokens, guide
         ) as events:
             async for event in events:
                 for delta in _deltas(decoder, event):
@@ -164,7 +164,8 @@ class Engine:
             raise InvalidRequestError(
                 f"a warm-up's last message must be the user's, not the {request.messages[-1].role}'s"
             )
-        prompt = await asyncio.to_thread(self._chat.prepare, request)
+        # The guide is made for nobody here, so that the answer's is compiled before anybody waits for it.
+        prompt, _ = await asyncio.to_thread(self._prepare, request)
         if prompt.question_start >= self._context_length:
             raise ContextLengthError(prompt.question_start, self._context_length)
         async with self._running(request, prompt, prompt.question_start, 0) as events:
@@ -209,7 +210,12 @@ class Engine:
             active_requests=self._loop.scheduler.num_running,
             queued_requests=self._loop.scheduler.num_waiting,
             records=self._log.latest(),
-            notices=(*self._notices, *self._cache.notices, *self._log.notices),
+            notices=(
+                *self._notices,
+                *self._cache.notices,
+                *self._log.notices,
+                *self._chat.notices,
+            ),
         )
 
     def add_record_listener(self, listener: RecordListener) -> Callable[[], None]:
@@ -270,9 +276,18 @@ class Engine:
             _LOGGER.warning("Of the prompt cache, %s", error)
             return None
 
+    def _prepare(self, request: ChatRequest) -> tuple[Prompt, Guide | None]:
+        """Make the prompt of a request and what its answer is held to."""
+        return self._chat.prepare(request), self._chat.guide(request)
+
     @asynccontextmanager
     async def _running(
-        self, request: ChatRequest, prompt: Prompt, target: int, max_tokens: int
+        self,
+        request: ChatRequest,
+        prompt: Prompt,
+        target: int,
+        max_tokens: int,
+        guide: Guide | None = None,
     ) -> AsyncIterator[AsyncIterator[TokenEvent | FinishEvent]]:
         """Submit a sequence and hand out its events up to the last; leaving early cancels it."""
         queue: asyncio.Queue[SequenceEvent] = asyncio.Queue()
@@ -286,6 +301,7 @@ class Engine:
             max_tokens=max_tokens,
             end_token_ids=self._chat.end_token_ids,
             emit=lambda event: deliver(asyncio_loop, queue, event),
+            guide=guide,
         )
         self._loop.submit(sequence)
         try:

@@ -107,11 +107,13 @@ class Message:
 class ChatRequest:
     """Everything one answer depends on.
 
-    `session` groups requests in call records (a satellite, a conversation); it never reaches the model.
+    `answer_schema` is a JSON schema: the answer is then JSON that satisfies it, after what was thought, or
+    tool calls where there are tools. `session` groups requests in call records (a satellite, a conversation); it never reaches the model.
     """
 
     messages: Sequence[Message]
     tools: Sequence[ToolSpec] = ()
+    answer_schema: Mapping[str, Any] | None = None
     sampling: SamplingParams = field(default_factory=SamplingParams)
     thinking: bool = False
     purpose: Purpose = Purpose.VOICE
@@ -121,6 +123,12 @@ class ChatRequest:
         """Refuse a request that no template could render."""
         if not self.messages:
             raise InvalidRequestError("messages must hold at least one message")
+        if self.answer_schema is not None and not isinstance(
+            self.answer_schema, Mapping
+        ):
+            raise InvalidRequestError(
+                f"answer_schema must be a JSON schema's object, not {self.answer_schema!r}"
+            )
         if self.purpose not in Purpose:
             known = ", ".join(Purpose)
             raise InvalidRequestError(

@@ -2,6 +2,7 @@
 
 ChatFormat.load(folder)        template, tokenizer and end tokens of one model
 .prepare(request) -> Prompt    conversation -> template -> control_text -> tokenizer -> segments
+.guide(request)                what the answer is held to: constraints -> grammar (tool_call_grammar, grammar_terms) -> guide
 .decoder(request)              detokenizer -> output_parser (markup_scanner, tool_call_xml, tool_call_json)
 """
 

@@ -39,7 +39,7 @@ def argument_value(text: str, schema: object) -> Any:
     "40%" can be meant, and what to tell the model.
     """
     try:
-        types = _allowed_types(schema)
+        types = allowed_types(schema)
     except RecursionError:
         types = set()
     if not types:
@@ -82,16 +82,16 @@ def plain_value(value: Any, depth: int = DEEPEST_VALUE) -> Any:
     raise ValueError(f"{type(value).__name__} is not JSON, or nested too deeply")
 
 
-def _allowed_types(schema: object) -> set[str]:
+def allowed_types(schema: object) -> set[str]:
     """Find the JSON types that a schema allows; none where it does not say."""
     if not isinstance(schema, Mapping):
         return set()
     for combination in ("anyOf", "oneOf"):
         if isinstance(options := schema.get(combination), list):
-            found = [_allowed_types(option) for option in options]
+            found = [allowed_types(option) for option in options]
             return set.union(*found) if found and all(found) else set()
     if isinstance(conditions := schema.get("allOf"), list):
-        return next(filter(None, map(_allowed_types, conditions)), set())
+        return next(filter(None, map(allowed_types, conditions)), set())
     match schema.get("type"):
         case str() as name:
             types = {name}

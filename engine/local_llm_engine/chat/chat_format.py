@@ -7,17 +7,33 @@ from typing import Any
 from local_llm_engine.errors import ChatTemplateError, InvalidRequestError
 from local_llm_engine.types import ChatRequest, Delta, InspectedSegment, Prompt
 
+from .constraints import Constraints
 from .detokenizer import Detokenizer, spell
-from .markup_scanner import THINK, THINK_END
+from .grammar import GrammarWriter, Thinking
+from .guide import AnswerGuide, CallGuide
+from .markup_scanner import THINK, THINK_END, TOOL_CALL, TOOL_CALL_END
 from .model_files import read_json_object, read_optional_json_object
 from .output_parser import OutputParser
 from .prompt_builder import PromptBuilder
 from .template import ChatTemplate
 from .tokenizer import Tokenizer
+from .tool_call_grammar import CallForm
 from .tool_call_syntax import Schemas
 
 _PROBE = "Hello?"
 _OTHER_PROBE = "Hello there?"
+_PROBE_CALL = {
+    "role": "assistant",
+    "content": "",
+    "tool_calls": [
+        {
+            "type": "function",
+            "id": "call_probe",
+            "function": {"name": "probe", "arguments": {"probe": "probe"}},
+        }
+    ],
+}
+_MARKUP = (THINK, THINK_END, TOOL_CALL, TOOL_CALL_END)
 
 
 class ChatFormat:
@@ -46,6 +62,19 @@ class ChatFormat:
             thinking: _begins_thinking(template, thinking=thinking)
             for thinking in (False, True)
         }
+        control_ids = {token.text: token.id for token in tokenizer.control_tokens}
+        self._constraints = Constraints(
+            tokenizer,
+            GrammarWriter(
+                control_ids={
+                    text: control_ids[text] for text in _MARKUP if text in control_ids
+                },
+                forms=_call_forms(template),
+                respell=tokenizer.respell,
+            ),
+            end_token_ids=end_token_ids,
+            vocab_size=vocab_size,
+        )
 
     @classmethod
     def load(cls, folder: Path) -> ChatFormat:
@@ -92,6 +121,22 @@ class ChatFormat:
                 )
                 start = end
         return tuple(found)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What answers could not be held to, oldest first."""
+        return self._constraints.notices
+
+    def guide(self, request: ChatRequest) -> CallGuide | AnswerGuide | None:
+        """Make what holds the answer to a request to its schema, or its calls to their tools; None for neither.
+
+        Raises:
+            InvalidRequestError: an answer cannot be held to the request's `answer_schema`.
+        """
+        thinking = Thinking.POSSIBLE if request.thinking else Thinking.NONE
+        if self._begins_thinking[request.thinking]:
+            thinking = Thinking.BEGUN
+        return self._constraints.guide(request, thinking)
 
     def decoder(self, request: ChatRequest) -> AnswerDecoder:
         """Start to read the answer to a request."""
@@ -160,6 +205,22 @@ def _begins_thinking(template: ChatTemplate, *, thinking: bool) -> bool:
         raise ChatTemplateError("the chat template does not write what it is asked")
     opening = rendered.rpartition(_PROBE)[2]
     return opening.rfind(THINK) > opening.rfind(THINK_END)
+
+
+def _call_forms(template: ChatTemplate) -> tuple[CallForm, ...]:
+    """Find out how the model's template writes a call; both ways where it does not say."""
+    question = {"role": "user", "content": _PROBE}
+    try:
+        rendered = template.render(
+            [question, _PROBE_CALL], thinking=False, add_generation_prompt=False
+        )
+    except InvalidRequestError:
+        return tuple(CallForm)
+    if "<function=probe>" in rendered:
+        return (CallForm.XML,)
+    if '"name": "probe"' in rendered:
+        return (CallForm.JSON,)
+    return tuple(CallForm)
 
 
 def _vocab_size(config: Mapping[str, Any], folder: Path) -> int:

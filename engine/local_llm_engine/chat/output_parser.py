@@ -79,6 +79,11 @@ class OutputParser:
         self._call = ""
         self._checked_call = 0
 
+    @property
+    def open_call(self) -> str | None:
+        """The text so far of the call that is being written; None where none is."""
+        return self._call if self._state is _State.CALL else None
+
     def feed_text(self, text: str) -> list[Delta]:
         """Add text; returns what is certain now."""
         self._pending += text

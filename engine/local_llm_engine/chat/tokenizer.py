@@ -133,6 +133,35 @@ class Tokenizer:
             return b""
         return bytes_of_token(name)
 
+    def tokens_bytes(self, num_tokens: int) -> list[bytes]:
+        """List the bytes of the first `num_tokens` tokens; those of a control token are its name's."""
+        found = [b""] * num_tokens
+        for name, token_id in self._encoder.get_vocab().items():
+            found[token_id] = bytes_of_token(name)
+        for token in self.control_tokens:
+            found[token.id] = token.text.encode()
+        return found
+
+    def plain_ids(self, text: str) -> list[int]:
+        """Tokenize text in which nothing is a control token."""
+        return list(self._encode_plain(text)[0])
+
+    def respell(self, text: str) -> str:
+        """Write a text in the characters of its tokens, where these are read as the same text again.
+
+        Some tokenizers write a capital as a mark and the small letter. Others compose characters, which changes
+        the text; then it stays as it is.
+        """
+        if not self.replacements:
+            return text
+        spelled = b"".join(map(self.token_bytes, self.plain_ids(text))).decode(
+            errors="replace"
+        )
+        read = spelled
+        for pattern, content in self.replacements:
+            read = read.replace(pattern, content)
+        return spelled if read == text else text
+
     def encode(self, rendered: RenderedText) -> EncodedText:
         """Tokenize what a template wrote: control tokens where it wrote them, plain text between."""
         token_ids: list[int] = []

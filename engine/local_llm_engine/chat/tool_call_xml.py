@@ -28,7 +28,7 @@ _VALUE_END = re.compile(
     r"|\n(?=[ \t]*<parameter=[^<>\n]+>\s)"
     r"|\n?(?=</function[^<>\n]*>\s*(?:<function=|\Z))"
 )
-_KEY = re.compile(r"[\w.:-]+")
+PARAMETER_NAME = re.compile(r"[\w.:-]+")
 
 
 class _Tag(NamedTuple):
@@ -82,7 +82,7 @@ def _parse_call(
 def _parse_parameter(body: str, position: int, name: str) -> tuple[str, str, int]:
     """Read one parameter: key, text of the value without one newline on each side, position after it."""
     parameter = _tag(_PARAMETER, body, position, name=name)
-    if not _KEY.fullmatch(parameter.value):
+    if not PARAMETER_NAME.fullmatch(parameter.value):
         raise ToolCallSyntaxError(
             f"{parameter.value!r} is no name of a parameter", name
         )

@@ -211,10 +211,13 @@ class Runner:
                 "the model computes no finite numbers: its weights are damaged, or overflow in dtype"
                 f" {str(self._model.dtype).removeprefix('torch.')}"
             )
-        token_id = self._samplers[sequence].sample(logits, sequence.answer)
+        allowed = sequence.guide.allowed() if sequence.guide else None
+        token_id = self._samplers[sequence].sample(logits, sequence.answer, allowed)
         if token_id in sequence.end_token_ids:
             self._finish(sequence, FinishReason.STOP, "stop")
             return
+        if sequence.guide:
+            sequence.guide.accept(token_id)
         sequence.answer.append(token_id)
         sequence.emit(TokenEvent(token_id))
         if len(sequence.answer) >= sequence.max_tokens:

@@ -10,6 +10,8 @@ from local_llm_engine.sampling import SamplingParams
 # Nearer to 0, float32 would divide by 0. Only the likeliest token is left long before.
 _COLDEST = 1e-30
 
+_BITS = tuple(1 << bit for bit in range(8))
+
 
 class Sampler:
     """Chooses one sequence's tokens; the same seed and logits give the same tokens on one machine.
@@ -30,8 +32,15 @@ class Sampler:
             self._generator.manual_seed(params.seed)
         self._prompt_ids = frozenset(prompt_ids)
 
-    def sample(self, logits: Tensor, answer_ids: Sequence[int]) -> int:
-        """Choose from logits [V], float32, given the answer so far; writes into `logits`."""
+    def sample(
+        self, logits: Tensor, answer_ids: Sequence[int], allowed: bytes | None = None
+    ) -> int:
+        """Choose from logits [V], float32, given the answer so far; writes into `logits`.
+
+        `allowed` has one bit for each token that may be chosen, the lowest first; at least one of them is set.
+        """
+        if allowed is not None:
+            _forbid(logits, allowed)
         self._penalize(logits, answer_ids)
         if self._params.temperature == 0:
             return int(logits.argmax())
@@ -69,6 +78,16 @@ class Sampler:
         count = min(self._params.top_k or len(logits), len(logits))
         values, token_ids = torch.topk(logits, count)
         return token_ids, values
+
+
+def _forbid(logits: Tensor, allowed: bytes) -> None:
+    """Make what is not allowed impossible, rows that pad the vocabulary too."""
+    device = logits.device
+    masks = torch.frombuffer(bytearray(allowed), dtype=torch.uint8).to(device)
+    bits = torch.tensor(_BITS, dtype=torch.uint8, device=device)
+    forbidden = (masks[:, None] & bits == 0).view(-1)[: len(logits)]
+    logits[: len(forbidden)].masked_fill_(forbidden, -torch.inf)
+    logits[len(forbidden) :] = -torch.inf
 
 
 def _keep_top_p(probabilities: Tensor, top_p: float) -> Tensor:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 import time
+from typing import Protocol
 
 from local_llm_engine.cache.placement import Placement
 from local_llm_engine.cache.ranks import Reader
@@ -54,12 +55,22 @@ class FailEvent:
 type SequenceEvent = TokenEvent | FinishEvent | FailEvent
 
 
+class Guide(Protocol):
+    """Says which tokens may come next in one answer; asked by the engine's thread only."""
+
+    def allowed(self) -> bytes | None:
+        """Return one bit for each token that may come next, the lowest first; None where every one may."""
+
+    def accept(self, token_id: int) -> None:
+        """Go on with the token that was chosen, an end token excepted."""
+
+
 @dataclass(eq=False, slots=True, kw_only=True)
 class Sequence:
     """A request's prompt, its limits, and how far it has come.
 
     `target` is how many prompt tokens are read: all for an answer, those before the question for a
-    warm-up. `emit` delivers events from the engine's thread; it must not block.
+    warm-up. `guide` holds the answer to what it must be. `emit` delivers events from the engine's thread; it must not block.
     """
 
     prompt: Prompt
@@ -70,6 +81,7 @@ class Sequence:
     max_tokens: int
     end_token_ids: frozenset[int]
     emit: Callable[[SequenceEvent], None]
+    guide: Guide | None = None
 
     phase: Phase = Phase.WAITING
     has_begun_again: bool = False

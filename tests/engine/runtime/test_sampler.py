@@ -103,6 +103,41 @@ def test_presence_penalty_lowers_only_the_answers_tokens() -> None:
     assert drawn(greedy, answer=(1, 1, 1), times=1) == {3}
 
 
+@pytest.mark.parametrize(
+    ("allowed", "expected"),
+    [
+        pytest.param(b"\x1f", {0, 1, 2, 3, 4}, id="all"),
+        pytest.param(b"\x15", {0, 2, 4}, id="some"),
+        pytest.param(b"\x10", {4}, id="the least likely"),
+        pytest.param(b"\xe1\xff\x01", {0}, id="a mask that is too long"),
+    ],
+)
+@pytest.mark.parametrize("temperature", [0.0, 5.0], ids=["greedy", "hot"])
+def test_only_what_is_allowed_is_chosen(
+    allowed: bytes, expected: set[int], temperature: float
+) -> None:
+    """Whatever penalties and filters make of the rest."""
+    params = SamplingParams(
+        temperature=temperature,
+        top_k=0,
+        top_p=1.0,
+        repetition_penalty=10.0,
+        presence_penalty=-10.0,
+        seed=42,
+    )
+    sampler = Sampler(params, (1,), torch.device("cpu"))
+    found = {sampler.sample(LOGITS.clone(), (3,), allowed) for _ in range(300)}
+    assert found <= expected
+    assert temperature == 0 or found == expected
+
+
+def test_a_row_beyond_the_mask_is_never_chosen() -> None:
+    """A model's vocabulary may be larger than its tokenizer's, and than any mask."""
+    logits = torch.cat([torch.zeros(8), torch.full((5,), 50.0)])
+    greedy = Sampler(SamplingParams(temperature=0.0), (), torch.device("cpu"))
+    assert greedy.sample(logits, (), b"\x04") == 2
+
+
 def test_a_seed_repeats_and_its_lack_does_not() -> None:
     """The same seed draws the same tokens."""
     seeded = replace(PLAIN, temperature=5.0, seed=7)
