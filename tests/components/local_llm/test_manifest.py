@@ -49,7 +49,7 @@ MANIFEST = probatio.Schema(
         probatio.Required("iot_class"): "calculated",
         probatio.Required("issue_tracker"): address,
         probatio.Required("loggers"): ["local_llm_engine"],
-        probatio.Required("requirements"): [probatio.Match(r"^[\w.-]+>=[\d.]+$")],
+        probatio.Required("requirements"): [probatio.Match(r"^[\w.-]+[>=]=[\d.]+$")],
         probatio.Required("version"): str,
     }
 )
