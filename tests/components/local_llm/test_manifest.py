@@ -71,6 +71,9 @@ VERSIONS = [
     AwesomeVersionStrategy.BUILDVER,
     AwesomeVersionStrategy.PEP440,
 ]
+# Looked up: what has releases for every system that Home Assistant runs on, musl and glibc, x86-64 and ARM. What lacks
+# one belongs into the engine's extra, which the config flow installs (docs/adr/0005-a-release-carries-the-engine.md).
+FOR_EVERY_SYSTEM = {"huggingface-hub", "safetensors", "tokenizers"}
 # Parts of Home Assistant that are always there, so that they may be used without being named
 ALWAYS_THERE = {*Platform, "homeassistant", "script"}
 
