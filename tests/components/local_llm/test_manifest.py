@@ -115,6 +115,7 @@ def test_requirements_are_what_the_code_imports_and_home_assistant_does_not_brin
     brought = _names(requires("homeassistant") or []) | {"homeassistant"}
     required = manifest["requirements"]
     assert required == sorted(required)
+    assert _names(required) <= FOR_EVERY_SYSTEM
     assert _names(required) == imported - brought - _names(extra) - {"local-llm-engine"}
     assert set(required) >= {
         text for text in project["dependencies"] if not _names([text]) & brought
