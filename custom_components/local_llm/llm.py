@@ -17,10 +17,15 @@ from homeassistant.helpers.llm import (
     ToolInput,
     ToolResult,
 )
+from homeassistant.util import dt as dt_util
 
 from .const import DOMAIN
-from .weather_report import FORECASTS, async_weather_report
+from .forecast import FORECASTS
+from .forecast_days import Days, meant_days
+from .spoken import async_day_words
+from .weather_report import async_weather_report
 
+_DAY = "day"
 _FORECAST = "forecast"
 _NAME = "name"
 
@@ -31,7 +36,7 @@ class GetWeatherTool(Tool):
     name = f"{DOMAIN}__GetWeather"
     title = "Get weather"
     description = (
-        "Provides the current weather, how warm it feels, a short forecast and the time. "
+        "Provides the current weather, how warm it feels, a forecast and the time. "
         "Use it for every question about the weather outside."
     )
     annotations = ToolAnnotations(read_only=True, open_world=False)
@@ -43,7 +48,10 @@ class GetWeatherTool(Tool):
             probatio.Optional(
                 _FORECAST,
                 description="daily for the next days, hourly for the next hours.",
-            ): probatio.In(FORECASTS)
+            ): probatio.In(FORECASTS),
+            probatio.Optional(
+                _DAY, description="today, tomorrow, a weekday or a date."
+            ): cv.string,
         }
         if num_places > 1:
             schema[
@@ -70,15 +78,22 @@ class GetWeatherTool(Tool):
             places = match.states
         if not places:
             text = (
-                f"No weather entity is called {name}."
+                f"No weather entity is called {name}. There are {_names(hass, llm_context)}."
                 if name
                 else "No weather entity is exposed."
             )
-            return ToolResult(
-                data={"error": "NoSuchWeather", "error_text": text}, error=True
-            )
+            return _refusal("NoSuchWeather", text)
+        days: Days | None = None
+        if day := args.get(_DAY):
+            words = await async_day_words(hass, llm_context.language)
+            days = meant_days(day, dt_util.now().date(), words)
+            if days is None:
+                return _refusal(
+                    "UnclearDay",
+                    f"{day!r} is no day. It must be today, tomorrow, a weekday or a date.",
+                )
         return await async_weather_report(
-            hass, places[0], args.get(_FORECAST), llm_context.context
+            hass, places[0], args.get(_FORECAST), days, llm_context.context
         )
 
 
@@ -102,3 +117,11 @@ def _places(hass: HomeAssistant, llm_context: LLMContext) -> list[State]:
         )
         if async_should_expose(hass, llm_context.assistant, state.entity_id)
     ]
+
+
+def _names(hass: HomeAssistant, llm_context: LLMContext) -> str:
+    return ", ".join(place.name for place in _places(hass, llm_context))
+
+
+def _refusal(error: str, text: str) -> ToolResult:
+    return ToolResult(data={"error": error, "error_text": text}, error=True)

@@ -6,6 +6,8 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers.translation import async_get_translations
 
 from .const import DOMAIN, TRANSLATED_LANGUAGES
+from .forecast_days import DayWords
+from .spelling import folded
 
 _FALLBACK_LANGUAGE = "en"
 
@@ -30,6 +32,29 @@ async def async_date_line(hass: HomeAssistant, language: str | None, day: date) 
         day=str(day.day),
         month=await async_spoken(hass, language, f"month_{day.month}"),
         year=str(day.year),
+    )
+
+
+async def async_day_words(hass: HomeAssistant, language: str | None) -> DayWords:
+    """Return the words for days in a language and in English, which models write all the same."""
+    words: dict[str, str] = {}
+    for known in {_FALLBACK_LANGUAGE, _known_language(language)}:
+        prefix = f"component.{DOMAIN}.common."
+        texts = await async_get_translations(hass, known, "common", [DOMAIN])
+        words |= {folded(text): key.removeprefix(prefix) for key, text in texts.items()}
+
+    def numbered(kind: str) -> dict[str, int]:
+        return {
+            word: int(key.removeprefix(kind))
+            for word, key in words.items()
+            if key.startswith(kind)
+        }
+
+    return DayWords(
+        days_ahead=numbered("day_"),
+        weekdays=numbered("weekday_"),
+        months=numbered("month_"),
+        weekend=frozenset(word for word, key in words.items() if key == "weekend"),
     )
 
 

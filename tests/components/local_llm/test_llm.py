@@ -205,6 +205,149 @@ async def test_days_are_those_of_the_house(
     assert [entry["day"] for entry in result.data["forecast"]] == ["Tuesday"]
 
 
+@pytest.mark.parametrize(
+    ("day", "language", "expected"),
+    [
+        ("today", "en", "Monday"),
+        ("Tomorrow", "en", "Tuesday"),
+        ("wednesday", "en", "Wednesday"),
+        ("2026-12-01", "en", "Tuesday"),
+        ("1 December", "de", "Tuesday"),
+    ],
+)
+async def test_tells_of_the_day_that_is_asked_for(
+    hass: HomeAssistant, day: str, language: str, expected: str
+) -> None:
+    instance = await api(hass)
+    instance.llm_context.language = language
+    result = await instance.async_call_tool(llm.ToolInput(TOOL, {"day": day}))
+    assert [entry["day"] for entry in result.data["forecast"]] == [expected]
+    # What is now is told with today alone, and the time always stands at the end.
+    assert ("condition" in result.data) is (day == "today")
+    assert list(result.data)[-1] == "time"
+
+
+async def test_a_later_day_is_told_in_full(hass: HomeAssistant) -> None:
+    set_state(
+        hass,
+        supported_features=WeatherEntityFeature.FORECAST_DAILY,
+        precipitation_unit="mm",
+    )
+    await forecasts(
+        hass,
+        {
+            "datetime": "2026-12-01T00:00:00+00:00",
+            "condition": "snowy",
+            "temperature": 1.0,
+            "templow": -4.5,
+            "apparent_temperature": -8.0,
+            "precipitation": 3.2,
+            "precipitation_probability": 90,
+            "wind_speed": 20.0,
+            "wind_bearing": 0,
+        },
+    )
+    assert (await weather(hass, day="tomorrow")).data == {
+        "forecast": [
+            {
+                "day": "Tuesday",
+                "date": "2026-12-01",
+                "condition": "snowy",
+                "high": "1 °C",
+                "low": "-4.5 °C",
+                "rain": "90 %",
+                "feels_like": "-8 °C",
+                "precipitation": "3.2 mm",
+                "wind": "20 km/h from N",
+            }
+        ],
+        "temperature_unit": "°C",
+        "time": "14:05",
+    }
+
+
+async def test_a_weekend_has_two_days(hass: HomeAssistant) -> None:
+    set_state(hass, supported_features=WeatherEntityFeature.FORECAST_TWICE_DAILY)
+    await forecasts(
+        hass,
+        *(
+            {
+                "datetime": f"2026-12-0{day}T{hour}:00:00+00:00",
+                "is_daytime": hour == "06",
+            }
+            for day in (4, 5, 6, 7)
+            for hour in ("06", "18")
+        ),
+    )
+    told = (await weather(hass, day="this weekend")).data["forecast"]
+    assert [(entry["day"], entry["date"]) for entry in told] == [
+        ("Saturday", "2026-12-05"),
+        ("Saturday night", "2026-12-05"),
+        ("Sunday", "2026-12-06"),
+        ("Sunday night", "2026-12-06"),
+    ]
+
+
+async def test_the_hours_of_a_day_are_few_enough_to_hear(hass: HomeAssistant) -> None:
+    set_state(hass, supported_features=WeatherEntityFeature.FORECAST_HOURLY)
+    await forecasts(
+        hass,
+        *(
+            {"datetime": f"2026-12-01T{hour:02}:00:00+00:00", "temperature": hour}
+            for hour in range(24)
+        ),
+    )
+    told = (await weather(hass, day="tomorrow", forecast="hourly")).data["forecast"]
+    assert [entry["hour"] for entry in told] == [
+        f"{hour:02}:00" for hour in range(0, 24, 3)
+    ]
+    assert told[0] == {
+        "day": "Tuesday",
+        "date": "2026-12-01",
+        "hour": "00:00",
+        "temperature": "0 °C",
+    }
+
+
+async def test_the_rest_of_today_is_in_the_hours_where_the_days_begin_tomorrow(
+    hass: HomeAssistant,
+) -> None:
+    set_state(
+        hass,
+        supported_features=WeatherEntityFeature.FORECAST_DAILY
+        | WeatherEntityFeature.FORECAST_HOURLY,
+    )
+    asked = await forecasts(
+        hass, {"datetime": "2026-11-30T20:00:00+00:00", "condition": "rainy"}
+    )
+    await weather(hass, day="tomorrow")
+    assert [call.data["type"] for call in asked] == ["daily", "hourly"]
+
+
+@pytest.mark.parametrize("day", ["2026-12-24", "Sunday"])
+async def test_says_where_the_forecast_ends(hass: HomeAssistant, day: str) -> None:
+    data = (await weather(hass, day=day)).data
+    assert data["forecast"] == "not known; the forecast ends on Wednesday, 2026-12-02"
+    assert "condition" not in data
+
+
+async def test_has_no_forecast_for_any_day(hass: HomeAssistant) -> None:
+    set_state(hass, supported_features=0)
+    assert (await weather(hass, day="tomorrow")).data["forecast"] == "not available"
+
+
+@pytest.mark.parametrize(
+    ("day", "error"), [("soon", "UnclearDay"), ("2026-11-29", "DayIsOver")]
+)
+async def test_says_what_is_no_day_to_come(
+    hass: HomeAssistant, day: str, error: str
+) -> None:
+    result = await weather(hass, day=day)
+    assert result.error
+    assert result.data["error"] == error
+    assert day in result.data["error_text"]
+
+
 @pytest.mark.parametrize("state", ["unavailable", "unknown"])
 async def test_says_that_the_weather_is_not_known(
     hass: HomeAssistant, state: str
@@ -290,7 +433,7 @@ async def test_belongs_to_assist_alone(hass: HomeAssistant) -> None:
 
 async def test_without_arguments_and_without_a_choice(hass: HomeAssistant) -> None:
     (tool,) = [tool for tool in (await api(hass)).tools if tool.name == TOOL]
-    assert {str(key) for key in tool.parameters.schema} == {"forecast"}
+    assert {str(key) for key in tool.parameters.schema} == {"forecast", "day"}
 
 
 async def test_several_places_are_told_apart_by_name(hass: HomeAssistant) -> None:
@@ -302,7 +445,9 @@ async def test_several_places_are_told_apart_by_name(hass: HomeAssistant) -> Non
     assert (await weather(hass, name="home")).data["condition"] == "cloudy"
     result = await weather(hass, name="Moon")
     assert result.error
-    assert result.data["error_text"] == "No weather entity is called Moon."
+    assert result.data["error_text"] == (
+        "No weather entity is called Moon. There are Cabin, Home."
+    )
 
 
 async def test_a_place_hidden_since_is_not_told(hass: HomeAssistant) -> None:
