@@ -7,12 +7,20 @@ import probatio
 
 from homeassistant.config_entries import (
     SOURCE_USER,
+    ConfigEntryState,
     ConfigSubentryFlow,
     SubentryFlowResult,
 )
-from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_PROMPT
+from homeassistant.const import (
+    CONF_LLM_HASS_API,
+    CONF_MODEL,
+    CONF_NAME,
+    CONF_PROMPT,
+    Platform,
+)
 from homeassistant.core import HomeAssistant
-from homeassistant.helpers import llm
+from homeassistant.exceptions import TemplateError
+from homeassistant.helpers import entity_registry as er, llm
 from homeassistant.helpers.selector import (
     BooleanSelector,
     NumberSelector,
@@ -25,6 +33,7 @@ from homeassistant.helpers.selector import (
     TextSelector,
 )
 
+from .advice import Advice, async_advice
 from .const import (
     CONF_HISTORY_TURNS,
     CONF_MAX_TOKENS,
@@ -36,19 +45,26 @@ from .const import (
     DEFAULT_MAX_TOKENS,
     DEFAULT_TEMPERATURE,
     DEFAULT_TOP_P,
+    DOMAIN,
 )
-from .settings import default_agent_data
+from .linter import SlowTemplateError, async_lint
+from .settings import AgentSettings, default_agent_data
 
 
 class ConversationSubentryFlow(ConfigSubentryFlow):
-    """Asks how one agent behaves."""
+    """Asks how one agent behaves, and tells of instructions that change too often before they are saved."""
+
+    def __init__(self) -> None:
+        """Begin with nothing asked."""
+        self._answers: dict[str, Any] = {}
+        self._advice = Advice(text="", instructions=None)
 
     async def async_step_user(
         self, user_input: dict[str, Any] | None = None
     ) -> SubentryFlowResult:
         """Add an agent."""
         return await self._async_step_agent(
-            "user", default_agent_data(self._get_entry().data[CONF_MODEL]), user_input
+            default_agent_data(self._get_entry().data[CONF_MODEL]), user_input
         )
 
     async def async_step_reconfigure(
@@ -56,29 +72,95 @@ class ConversationSubentryFlow(ConfigSubentryFlow):
     ) -> SubentryFlowResult:
         """Change an agent."""
         return await self._async_step_agent(
-            "reconfigure", self._get_reconfigure_subentry().data, user_input
+            self._get_reconfigure_subentry().data, user_input
         )
+
+    async def async_step_volatile(
+        self, user_input: dict[str, Any] | None = None
+    ) -> SubentryFlowResult:
+        """Tell what in the instructions changes too often, and let the person choose."""
+        options = ["change", "keep"]
+        if self._advice.instructions is not None:
+            options.insert(1, "replace")
+        return self.async_show_menu(
+            step_id="volatile",
+            menu_options=options,
+            description_placeholders={"findings": self._advice.text},
+        )
+
+    async def async_step_change(
+        self, user_input: dict[str, Any] | None = None
+    ) -> SubentryFlowResult:
+        """Go back to the form."""
+        return self._show_form(self._answers)
+
+    async def async_step_replace(
+        self, user_input: dict[str, Any] | None = None
+    ) -> SubentryFlowResult:
+        """Save with what is suggested, unless that has to be told of, too."""
+        answers = {**self._answers, CONF_PROMPT: self._advice.instructions}
+        return await self._async_step_agent(answers, answers)
+
+    async def async_step_keep(
+        self, user_input: dict[str, Any] | None = None
+    ) -> SubentryFlowResult:
+        """Save all the same."""
+        return self._finish(self._answers)
 
     async def _async_step_agent(
-        self,
-        step_id: str,
-        current: Mapping[str, Any],
-        user_input: dict[str, Any] | None,
+        self, current: Mapping[str, Any], user_input: dict[str, Any] | None
     ) -> SubentryFlowResult:
-        if user_input is not None:
+        if user_input is None:
+            return self._show_form(current)
+        self._answers = user_input
+        settings = AgentSettings.from_data(user_input)
+        try:
+            lint = await async_lint(self.hass, settings.instructions)
+        except TemplateError as err:
+            return self._show_form(user_input, "template_invalid", str(err))
+        except SlowTemplateError:
+            return self._show_form(user_input, "template_slow")
+        if not lint.findings:
             return self._finish(user_input)
+        entry = self._get_entry()
+        is_loaded = entry.state is ConfigEntryState.LOADED
+        self._advice = await async_advice(
+            self.hass,
+            lint,
+            settings,
+            agent_id=self._agent_id(),
+            engine=entry.runtime_data.engine if is_loaded else None,
+        )
+        return await self.async_step_volatile()
+
+    def _show_form(
+        self, current: Mapping[str, Any], error: str | None = None, detail: str = ""
+    ) -> SubentryFlowResult:
+        is_new = self.source == SOURCE_USER
         return self.async_show_form(
-            step_id=step_id,
+            step_id="user" if is_new else "reconfigure",
             data_schema=self.add_suggested_values_to_schema(
-                _agent_schema(self.hass, is_new=self.source == SOURCE_USER),
+                _agent_schema(self.hass, is_new=is_new),
                 _without_lost_apis(self.hass, current),
             ),
+            errors={CONF_PROMPT: error} if error else None,
+            description_placeholders={"detail": detail},
         )
 
+    def _agent_id(self) -> str:
+        """Return the agent that is changed; a new one has no entity yet."""
+        if self.source == SOURCE_USER:
+            return ""
+        found = er.async_get(self.hass).async_get_entity_id(
+            Platform.CONVERSATION, DOMAIN, self._get_reconfigure_subentry().subentry_id
+        )
+        return found or ""
+
     def _finish(self, user_input: dict[str, Any]) -> SubentryFlowResult:
-        name = user_input.pop(CONF_NAME, "")
+        name = user_input.get(CONF_NAME, "")
+        answers = {key: value for key, value in user_input.items() if key != CONF_NAME}
         data = {
-            **user_input,
+            **answers,
             CONF_MAX_TOKENS: int(user_input[CONF_MAX_TOKENS]),
             CONF_HISTORY_TURNS: int(user_input[CONF_HISTORY_TURNS]),
         }
