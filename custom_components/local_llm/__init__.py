@@ -19,6 +19,7 @@ from .engine_entity import async_register_engine_device
 from .failures import MEMORY_TOO_SMALL, EngineUnavailableError
 from .insight import Insight
 from .memory_issue import async_clear_memory_issue, async_raise_memory_issue
+from .migration import async_migrate
 from .prefetch import Prefetch
 from .runtime import (
     LocalLlmConfigEntry,
@@ -87,6 +88,12 @@ async def async_setup_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> 
     warm_up.async_start()
     entry.async_on_unload(warm_up.async_stop)
     entry.async_on_unload(entry.add_update_listener(_async_entry_updated))
+    return True
+
+
+async def async_migrate_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> bool:
+    """Bring an entry of an earlier version up to date."""
+    async_migrate(hass, entry)
     return True
 
 

@@ -74,7 +74,7 @@ class LocalLlmConfigFlow(ConfigFlow, domain=DOMAIN):
     """Asks for the model, then for the engine's settings."""
 
     VERSION = 1
-    MINOR_VERSION = 1
+    MINOR_VERSION = 2
 
     _model: str
     _facts: ModelFacts

@@ -20,7 +20,6 @@ from .const import (
     CONF_CONTEXT_LENGTH,
     CONF_DISK_CACHE_GIB,
     CONF_PROMPT_CACHE_GIB,
-    DEFAULT_DISK_CACHE_GIB,
     DOMAIN,
 )
 from .failures import EngineUnavailableError, Failure, load_failure
@@ -115,7 +114,7 @@ async def async_check_device(hass: HomeAssistant, device: str) -> None:
 
 def _load(data: Mapping[str, Any], folder: Path) -> Engine:
     _check_device(data[CONF_DEVICE])
-    disk_cache_gib = data.get(CONF_DISK_CACHE_GIB, DEFAULT_DISK_CACHE_GIB)
+    disk_cache_gib = data[CONF_DISK_CACHE_GIB]
     if not disk_cache_gib:
         _remove_cache(folder)
     try:

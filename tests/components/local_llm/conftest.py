@@ -13,6 +13,7 @@ from pytest_homeassistant_custom_component.common import (
 )
 import torch
 
+from custom_components.local_llm.config_flow import LocalLlmConfigFlow
 from custom_components.local_llm.const import (
     BUILTIN_MODEL,
     CONF_CONTEXT_LENGTH,
@@ -96,6 +97,7 @@ async def add_entry(hass: HomeAssistant, home: None) -> AsyncGenerator[AddEntry]
     ) -> MockConfigEntry:
         entry = MockConfigEntry(
             domain=DOMAIN,
+            minor_version=LocalLlmConfigFlow.MINOR_VERSION,
             title="Local LLM (nano)",
             data={
                 CONF_MODEL: BUILTIN_MODEL,

@@ -1,7 +1,6 @@
 """What an entry's engine keeps on disk: where it lies, that it outlives a restart, and when it goes."""
 
 from pathlib import Path, PurePath
-from unittest.mock import patch
 
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
@@ -11,8 +10,6 @@ from custom_components.local_llm.runtime import cache_folder
 from homeassistant.components.backup.const import EXCLUDE_FROM_BACKUP
 from homeassistant.config_entries import ConfigEntryState
 from homeassistant.core import HomeAssistant
-from local_llm_engine.config import GIB
-from local_llm_engine.service import Engine
 
 from .conftest import AddEntry, ask, speech
 from .test_warm_up import TEMPLATE_TOKENS, warm_up
@@ -101,18 +98,6 @@ async def test_disk_space_taken_away_keeps_nothing_of_earlier(
     await hass.async_block_till_done()
     assert entry.runtime_data.engine.status().disk_cache_limit_bytes == 0
     assert not cache_folder(hass, entry).exists()
-
-
-async def test_an_entry_from_before_takes_the_default(
-    hass: HomeAssistant, entry: MockConfigEntry
-) -> None:
-    data = {key: entry.data[key] for key in entry.data if key != CONF_DISK_CACHE_GIB}
-    with patch.object(Engine, "load", wraps=Engine.load) as load:
-        hass.config_entries.async_update_entry(entry, data=data)
-        await hass.async_block_till_done()
-    (call,) = load.call_args_list
-    assert call.args[1].disk_cache_bytes == 4 * GIB
-    assert call.args[1].cache_folder == cache_folder(hass, entry)
 
 
 async def test_a_folder_that_cannot_be_used_costs_only_what_it_would_keep(
