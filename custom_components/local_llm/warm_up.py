@@ -245,8 +245,20 @@ class WarmUp:
         request = await async_next_request(self._hass, agent_id, settings, speaker)
         try:
             usage = await self._engine.warm_up(request)
+            # What was found needs no proof; what was read is of use only if it was kept.
+            left = (
+                (await self._engine.inspect(request)).reread_tokens
+                if usage.reread_tokens
+                else 0
+            )
         except EngineError as err:
             raise request_failure(err) from err
+        if left:
+            raise HomeAssistantError(
+                translation_domain=DOMAIN,
+                translation_key="prompt_not_kept",
+                translation_placeholders={"tokens": str(left)},
+            )
         prompt = WarmPrompt(
             agent=agent_id,
             satellite=speaker.satellite,

@@ -75,6 +75,7 @@ class ScriptedEngine:
         self.warmed: list[ChatRequest] = []
         self.inspected: list[ChatRequest] = []
         self.checkpoints: tuple[Checkpoint, ...] = ()
+        self.keeps_prompts = True
         self.records: tuple[CallRecord, ...] = ()
         self.num_closed_answers = 0
         self.closed = False
@@ -106,20 +107,23 @@ class ScriptedEngine:
         """Take every character for a token, and all tools for a hundred."""
         self.inspected.append(request)
         tools = [InspectedSegment(name="tools", num_tokens=100, text="tools")]
-        return Inspection(
-            segments=(
-                *(tools if request.tools else ()),
-                *(
-                    InspectedSegment(
-                        name=part.segment or "system",
-                        num_tokens=len(part.text),
-                        text=part.text,
-                    )
-                    for part in request.messages[0].parts
-                ),
+        segments = (
+            *(tools if request.tools else ()),
+            *(
+                InspectedSegment(
+                    name=part.segment or "system",
+                    num_tokens=len(part.text),
+                    text=part.text,
+                )
+                for part in request.messages[0].parts
             ),
+        )
+        end = sum(segment.num_tokens for segment in segments)
+        is_warm = self.keeps_prompts and request in self.warmed
+        return Inspection(
+            segments=segments,
             breakpoints=(100,),
-            checkpoints=self.checkpoints,
+            checkpoints=(Checkpoint(end, "ram"),) if is_warm else self.checkpoints,
             num_known_tokens=0,
         )
 

@@ -22,7 +22,7 @@ from homeassistant.util import dt as dt_util
 from local_llm_engine.errors import EngineClosedError, GenerationError
 from local_llm_engine.types import ChatRequest, Purpose, Usage
 
-from .conftest import AGENT, AddScripted, ask, settle, speech
+from .conftest import AGENT, AddEntry, AddScripted, ask, settle, speech
 from .house import area_id
 from .scripted import HeldWarmUps, ScriptedEngine
 
@@ -332,6 +332,17 @@ async def test_skips_what_is_warm_and_says_so(
     assert (run.num_warm, run.num_skipped) == (4, 1)
     again = await run_now(hass)
     assert (again.num_warm, again.num_skipped, again.reread_tokens) == (4, 4, 0)
+
+
+async def test_a_prompt_that_is_not_kept_is_not_warm(
+    hass: HomeAssistant, add_entry: AddEntry, house: None
+) -> None:
+    """The engine reads it, and has no room for it: the next question would read it again."""
+    await add_entry(prompt_cache_gib=2**-13, disk_cache_gib=0)
+    with pytest.raises(HomeAssistantError, match="no room for this prompt"):
+        await warm_up(hass)
+    run = await run_now(hass)
+    assert (run.num_targets, run.num_warm, run.reread_tokens) == (4, 0, 0)
 
 
 async def test_reads_the_new_date_line_just_after_midnight(
