@@ -33,7 +33,7 @@ from .warm_up import WarmUp
 
 CONFIG_SCHEMA = cv.config_entry_only_config_schema(DOMAIN)
 # What stands for agents, and is replaced when one of them changes
-AGENT_PLATFORMS = (Platform.CONVERSATION,)
+AGENT_PLATFORMS = (Platform.AI_TASK, Platform.CONVERSATION)
 # What stands for the engine as a whole
 ENGINE_PLATFORMS = (Platform.BINARY_SENSOR, Platform.BUTTON, Platform.SENSOR)
 PLATFORMS = (*AGENT_PLATFORMS, *ENGINE_PLATFORMS)

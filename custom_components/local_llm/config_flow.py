@@ -26,6 +26,7 @@ from homeassistant.helpers.selector import (
     TextSelector,
 )
 
+from .ai_task_flow import AITaskSubentryFlow
 from .const import (
     BUILTIN_MODEL,
     CONF_CONTEXT_LENGTH,
@@ -36,8 +37,10 @@ from .const import (
     DEFAULT_CONTEXT_LENGTH,
     DEFAULT_DISK_CACHE_GIB,
     DEFAULT_PROMPT_CACHE_GIB,
+    DEFAULT_TASK_NAME,
     DEVICES,
     DOMAIN,
+    SUBENTRY_AI_TASK,
     SUBENTRY_CONVERSATION,
 )
 from .failures import EngineUnavailableError, Failure
@@ -47,7 +50,7 @@ from .runtime import (
     async_check_device,
     async_check_model,
 )
-from .settings import default_agent_data
+from .settings import default_agent_data, default_task_data
 from .subentry_flow import ConversationSubentryFlow
 
 _MODEL_MENU = ["builtin", "folder"]
@@ -189,7 +192,15 @@ class LocalLlmConfigFlow(ConfigFlow, domain=DOMAIN):
                 title=DEFAULT_AGENT_NAME,
                 unique_id=None,
             )
-            return self.async_create_entry(title=title, data=data, subentries=[agent])
+            task = ConfigSubentryData(
+                subentry_type=SUBENTRY_AI_TASK,
+                data=default_task_data(self._model),
+                title=DEFAULT_TASK_NAME,
+                unique_id=None,
+            )
+            return self.async_create_entry(
+                title=title, data=data, subentries=[agent, task]
+            )
         entry = self._get_reconfigure_entry()
         if any(
             same.items() <= other.data.items()
@@ -209,7 +220,10 @@ class LocalLlmConfigFlow(ConfigFlow, domain=DOMAIN):
         cls, config_entry: LocalLlmConfigEntry
     ) -> dict[str, type[ConfigSubentryFlow]]:
         """Return the kinds of agents that an engine may have."""
-        return {SUBENTRY_CONVERSATION: ConversationSubentryFlow}
+        return {
+            SUBENTRY_AI_TASK: AITaskSubentryFlow,
+            SUBENTRY_CONVERSATION: ConversationSubentryFlow,
+        }
 
     @staticmethod
     @callback

@@ -24,6 +24,9 @@ CONF_TEMPERATURE: Final = "temperature"
 CONF_THINKING: Final = "thinking"
 CONF_TOP_P: Final = "top_p"
 
+# An AI task sub-entry
+SUBENTRY_AI_TASK: Final = "ai_task_data"
+
 DEVICES: Final = ("cpu", "cuda")
 DEFAULT_AGENT_NAME: Final = "Local LLM"
 DEFAULT_CONTEXT_LENGTH: Final = 16_384
@@ -31,6 +34,8 @@ DEFAULT_DISK_CACHE_GIB: Final = 4.0
 DEFAULT_PROMPT_CACHE_GIB: Final = 8.0
 DEFAULT_HISTORY_TURNS: Final = 10
 DEFAULT_MAX_TOKENS: Final = 512
+DEFAULT_TASK_MAX_TOKENS: Final = 1024
+DEFAULT_TASK_NAME: Final = "Local LLM AI Task"
 DEFAULT_TEMPERATURE: Final = 0.7
 DEFAULT_TOP_P: Final = 0.8
 

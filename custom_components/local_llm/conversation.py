@@ -1,6 +1,7 @@
 """The conversation agents of an entry."""
 
 import asyncio
+from collections.abc import AsyncGenerator
 from hashlib import sha256
 from typing import Literal, override
 
@@ -14,8 +15,10 @@ from local_llm_engine.types import Purpose
 
 from .const import DOMAIN, SUBENTRY_CONVERSATION
 from .entity import LocalLlmEntity
-from .prompt import async_provide_prompt
+from .prompt import async_provide_prompt, build_request
 from .runtime import LocalLlmConfigEntry
+from .settings import AgentSettings
+from .spoken import async_spoken
 from .stream import asks_back
 
 # The engine orders its requests itself.
@@ -44,6 +47,7 @@ class LocalLlmConversationEntity(LocalLlmEntity, conversation.ConversationEntity
     def __init__(self, entry: LocalLlmConfigEntry, subentry: ConfigSubentry) -> None:
         """Say that the agent controls the house where it was given an API."""
         super().__init__(entry, subentry)
+        self._settings = AgentSettings.from_data(subentry.data)
         self._entry = entry
         self._prefetch = entry.runtime_data.prefetch
         if self._settings.api_ids:
@@ -77,19 +81,35 @@ class LocalLlmConversationEntity(LocalLlmEntity, conversation.ConversationEntity
             await async_provide_prompt(self.hass, chat_log, user_input, self._settings)
         except conversation.ConverseError as err:
             return err.as_conversation_result()
+        session = _session(self.hass, user_input, chat_log)
         with self._prefetch.held_off():
-            await self._async_answer(
+            finish = await self._async_answer(
                 chat_log,
-                purpose=Purpose.VOICE,
-                session=_session(self.hass, user_input, chat_log),
-                language=user_input.language,
+                lambda: build_request(
+                    chat_log, self._settings, purpose=Purpose.VOICE, session=session
+                ),
             )
+        if finish is None:
+            apology = await async_spoken(
+                self.hass, user_input.language, "too_many_rounds"
+            )
+            async for _ in chat_log.async_add_delta_content_stream(
+                self.entity_id, _one_message(apology)
+            ):
+                pass
         result = conversation.async_get_result_from_chat_log(user_input, chat_log)
         last = chat_log.content[-1]
         result.continue_conversation |= isinstance(
             last, conversation.AssistantContent
         ) and asks_back(last.content)
         return result
+
+
+async def _one_message(
+    text: str,
+) -> AsyncGenerator[conversation.AssistantContentDeltaDict]:
+    """Say a text as a message of its own, so that a speaker that already speaks goes on with it."""
+    yield {"role": "assistant", "content": text}
 
 
 def _session(

@@ -76,9 +76,14 @@ async def test_builtin_model(hass: HomeAssistant) -> None:
     assert result["type"] is FlowResultType.CREATE_ENTRY
     assert result["title"] == "Local LLM (nano)"
     assert result["data"] == {"model": BUILTIN_MODEL, **SETTINGS}
-    (agent,) = result["subentries"]
+    agent, task = result["subentries"]
     assert (agent["subentry_type"], agent["title"]) == ("conversation", "Local LLM")
     assert agent["data"]["temperature"] == 0
+    assert (task["subentry_type"], task["title"]) == (
+        "ai_task_data",
+        "Local LLM AI Task",
+    )
+    assert hass.states.get("ai_task.local_llm_ai_task") is not None
     assert result["result"].state is ConfigEntryState.LOADED
     assert hass.states.get(AGENT) is not None
     assert speech(await ask(hass, "hello"))
