@@ -86,8 +86,26 @@ def as_spec(tool: llm.Tool, serializer: Callable[[Any], Any] | None) -> ToolSpec
     return ToolSpec(
         name=tool.name,
         description=tool.description or "",
-        parameters=_in_order(parameters),
+        parameters=_in_order(_joined(parameters)),
     )
+
+
+def _joined(schema: Any) -> Any:
+    """Write in one what Home Assistant, since 2026.11, writes in parts that all hold: neither models nor we read those."""
+    if isinstance(schema, list):
+        return [_joined(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    whole = {key: _joined(value) for key, value in schema.items()}
+    joined = {key: value for key, value in whole.items() if key != "allOf"}
+    for part in whole.get("allOf", ()):
+        for key, value in part.items():
+            known = joined.setdefault(key, value)
+            if key == "type" and (known, value) == ("number", "integer"):
+                joined[key] = value
+            elif known != value and (known, value) != ("integer", "number"):
+                return whole
+    return joined
 
 
 def _in_order(schema: Any) -> Any:

@@ -80,7 +80,7 @@ async def ears(hass: HomeAssistant, home: None) -> AsyncIterator[Ears]:
     ) -> None:
         async_add_entities([ears])
 
-    mock_integration(hass, MockModule(EARS, async_setup_entry=forward))
+    mock_integration(hass, MockModule(EARS, async_setup_entry=forward), built_in=False)
     mock_platform(hass, f"{EARS}.config_flow")
     mock_platform(hass, f"{EARS}.stt", MockPlatform(async_setup_entry=add))
     entry = MockConfigEntry(domain=EARS)

@@ -65,3 +65,40 @@ def test_sets_in_a_schema_are_told_in_one_order(values: tuple[str, ...]) -> None
     ]
     assert parameters["required"] == ["area", "domain"]
     assert list(parameters["properties"]) == ["domain", "area"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        pytest.param(
+            [probatio.Coerce(int), probatio.Percentage()],
+            {"type": "integer", "minimum": 0, "maximum": 100},
+            id="narrower first",
+        ),
+        pytest.param(
+            [probatio.Percentage(), probatio.Coerce(int)],
+            {"type": "integer", "minimum": 0, "maximum": 100},
+            id="narrower last",
+        ),
+        pytest.param(
+            [probatio.In(["a", "b"]), probatio.In(["b", "c"])],
+            {
+                "allOf": [
+                    {"type": "string", "enum": ["a", "b"]},
+                    {"type": "string", "enum": ["b", "c"]},
+                ]
+            },
+            id="not to be joined",
+        ),
+    ],
+)
+def test_what_all_holds_is_told_in_one(
+    parts: list[object], told: dict[str, object]
+) -> None:
+    """Home Assistant tells a position from 0 to 100 in parts since 2026.11, and in one before."""
+    tool = NamedTool("light__A")
+    tool.parameters = probatio.Schema(
+        {probatio.Required("position"): [probatio.All(*parts)]}
+    )
+    spec = as_spec(tool, None)
+    assert spec.parameters["properties"]["position"]["items"] == told
