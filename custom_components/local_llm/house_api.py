@@ -30,9 +30,11 @@ class HouseInstance(llm.APIInstance):
     """What one device is given.
 
     `house` is what all devices share, `date` the date line, `device` the device's own lines;
-    `api_prompt` is the three joined. `specs` describe the tools to the engine.
+    `api_prompt` is the three joined. `specs` describe the tools to the engine. `agent_id` is the agent that
+    answers.
     """
 
+    agent_id: str
     house: str
     date: str
     device: str
@@ -89,6 +91,7 @@ class HouseAPI(llm.API):
             id="|".join([DOMAIN, agent_id, *api_ids, digest]),
             name="Local LLM",
         )
+        self._agent_id = agent_id
         self._api_ids = tuple(api_ids)
 
     @override
@@ -117,6 +120,7 @@ class HouseAPI(llm.API):
             llm_context=llm_context,
             tools=tools,
             custom_serializer=llm.selector_serializer,
+            agent_id=self._agent_id,
             house=house,
             date=date,
             device=device,

@@ -2,32 +2,41 @@
 
 from collections.abc import Mapping, Sequence
 import json
+import re
 from typing import Any
 
-from homeassistant.components import conversation
+from homeassistant.components import assist_satellite, conversation
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import llm
 from local_llm_engine.types import Message, TextPart, ToolCall
 
 from .const import DOMAIN
 
+# A line of Home Assistant's live context, as JSON has it
+_BRIGHTNESS = re.compile(r" *brightness: '?\d+'?\\n")
+
 
 def as_messages(
     system: Sequence[TextPart],
     content: Sequence[conversation.Content],
     history_turns: int,
+    agent_id: str | None = None,
 ) -> tuple[Message, ...]:
     """Return the messages of a request: the system text, the last turns of the history and the turn that runs now.
+
+    With `agent_id`, the turns that other agents answered are none of the history.
 
     Raises:
         HomeAssistantError: a message has an attachment.
     """
-    spoken = recent_turns(
-        [item for item in content if item.role != "system"], history_turns
-    )
+    spoken: Sequence[conversation.Content] = [
+        item for item in content if item.role != "system"
+    ]
+    if agent_id is not None:
+        spoken = own_turns(spoken, agent_id)
     return (
         Message(role="system", content=tuple(system)),
-        *(_as_message(item) for item in spoken),
+        *(_as_message(item) for item in recent_turns(spoken, history_turns)),
     )
 
 
@@ -47,6 +56,36 @@ def recent_turns(
     step = history_turns // 2 + 1
     num_dropped = min(-(-surplus // step) * step, len(starts) - 1)
     return content[starts[num_dropped] :]
+
+
+def own_turns(
+    content: Sequence[conversation.Content], agent_id: str
+) -> list[conversation.Content]:
+    """Leave out the turns that another agent answered; what Home Assistant answered itself stays.
+
+    Home Assistant keeps one conversation for each satellite, also where its wake words call different
+    assistants. What was said to one of them is not meant for the other.
+    """
+    turns: list[list[conversation.Content]] = [[]]
+    for item in content:
+        if item.role == "user":
+            turns.append([])
+        turns[-1].append(item)
+    return [
+        item
+        for turn in turns
+        if not any(_is_anothers(item, agent_id) for item in turn)
+        for item in turn
+    ]
+
+
+def _is_anothers(item: conversation.Content, agent_id: str) -> bool:
+    # A satellite speaks for itself where it begins a conversation.
+    return (
+        isinstance(item, conversation.AssistantContent)
+        and item.agent_id not in (agent_id, conversation.HOME_ASSISTANT_AGENT)
+        and not item.agent_id.startswith(f"{assist_satellite.DOMAIN}.")
+    )
 
 
 def _as_message(content: conversation.Content) -> Message:
@@ -70,7 +109,7 @@ def _as_message(content: conversation.Content) -> Message:
     assert isinstance(content, conversation.ToolResultContent)
     return Message(
         role="tool",
-        content=_result_text(content.result),
+        content=_in_percent(_result_text(content.result)),
         tool_call_id=content.tool_call_id,
     )
 
@@ -96,3 +135,8 @@ def _intent_result(data: Mapping[str, Any]) -> dict[str, Any]:
         if key in ("success", "failed")
     }
     return {**data, "data": {**data["data"], **targets}}
+
+
+def _in_percent(text: str) -> str:
+    """Leave out the brightness from 0 to 255 where it stands in percent too, which is what tools take."""
+    return _BRIGHTNESS.sub("", text) if "brightness_pct" in text else text

@@ -110,7 +110,10 @@ def build_request(
     instance = chat_log.llm_api
     return ChatRequest(
         messages=as_messages(
-            system_parts(chat_log), chat_log.content, settings.history_turns
+            system_parts(chat_log),
+            chat_log.content,
+            settings.history_turns,
+            instance.agent_id if isinstance(instance, HouseInstance) else None,
         ),
         tools=instance.specs if isinstance(instance, HouseInstance) else (),
         sampling=settings.sampling,

@@ -33,7 +33,7 @@ class RawEngine(ScriptedEngine):
         self.texts: list[str] = []
         self.spelled = False
 
-    def write(self, *texts: str, spelled: bool) -> None:
+    def write_raw(self, *texts: str, spelled: bool) -> None:
         """Say what the model writes from now on."""
         self.requests.clear()
         self.texts = list(texts)

@@ -83,6 +83,11 @@ class ScriptedEngine:
         self.listeners: list[Callable[[CallRecord], object]] = []
         self.before_delta: Callable[[], None] = lambda: None
 
+    def write(self, *answers: Answer) -> None:
+        """Begin a new script."""
+        self.requests.clear()
+        self.answers = list(answers)
+
     async def generate(self, request: ChatRequest) -> AsyncGenerator[Delta]:
         self.requests.append(request)
         index = min(len(self.requests), len(self.answers)) - 1

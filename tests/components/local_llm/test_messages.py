@@ -1,11 +1,12 @@
 """From the chat log to the engine's messages."""
 
 from datetime import time
+import json
 from pathlib import Path
 
 import pytest
 
-from custom_components.local_llm.messages import as_messages, recent_turns
+from custom_components.local_llm.messages import as_messages, own_turns, recent_turns
 from homeassistant.components import conversation
 from homeassistant.components.conversation import (
     AssistantContent,
@@ -141,3 +142,33 @@ def test_an_announcement_before_the_first_question_belongs_to_it() -> None:
     content = [AssistantContent("a", "The door is open."), *turns(2)]
     assert recent_turns(content, 5) == content
     assert questions(recent_turns(content, 0)) == [1]
+
+
+def test_turns_of_another_agent_are_left_out_whole() -> None:
+    ours, theirs = "conversation.ours", "conversation.theirs"
+    kept = [
+        AssistantContent("assist_satellite.kitchen", "The door is open."),
+        UserContent("close it"),
+        AssistantContent(ours, "Done."),
+        UserContent("what time is it"),
+        AssistantContent(conversation.HOME_ASSISTANT_AGENT, "14:05"),
+    ]
+    others = [
+        UserContent("ahoy"),
+        AssistantContent(theirs, tool_calls=[llm.ToolInput("t__T", {}, id="1")]),
+        ToolResultContent(theirs, "1", "t__T", llm.ToolResult({})),
+    ]
+    content = [*kept[:3], *others, *kept[3:], *others, UserContent("and now")]
+    assert own_turns(content, ours) == [*kept, UserContent("and now")]
+    assert own_turns(others[:1], ours) == others[:1]
+
+
+def test_brightness_stands_in_percent_alone() -> None:
+    text = (
+        "names: Lamp\n  attributes:\n    brightness: '90'\n    brightness_pct: '35'\n"
+    )
+    assert json.loads(tool_result({"result": text}))["result"] == (
+        "names: Lamp\n  attributes:\n    brightness_pct: '35'\n"
+    )
+    alone = "names: Lamp\n  attributes:\n    brightness: '90'\n"
+    assert json.loads(tool_result({"result": alone}))["result"] == alone

@@ -6,7 +6,9 @@ from unittest.mock import Mock, patch
 
 import pytest
 from pytest_homeassistant_custom_component.common import async_capture_events
+from pytest_homeassistant_custom_component.typing import WebSocketGenerator
 
+from custom_components.local_llm.const import MAX_TOOL_ROUNDS
 from custom_components.local_llm.targets import UnclearCallError
 from custom_components.local_llm.tool_calls import ToolCalls
 from homeassistant.core import HomeAssistant, State
@@ -94,7 +96,7 @@ async def outcome(
     put_back(hass)
     await hass.async_block_till_done()
     before = picture(hass)
-    engine.write(row.raw, "Done.", spelled=spelled)
+    engine.write_raw(row.raw, "Done.", spelled=spelled)
     result = await ask(hass, "please", "Kitchen Voice")
     await hass.async_block_till_done()
     told = engine.requests[-1].messages[-1]
@@ -132,7 +134,7 @@ async def test_without_an_api_no_call_is_carried_out(hass: HomeAssistant) -> Non
 async def test_the_history_shows_the_call_that_was_carried_out(
     hass: HomeAssistant, engine: RawEngine
 ) -> None:
-    engine.write(xml_call("HassTurnOn", name="the porch"), "Done.", spelled=False)
+    engine.write_raw(xml_call("HassTurnOn", name="the porch"), "Done.", spelled=False)
     await ask(hass, "please")
     (call,) = engine.requests[1].messages[-2].tool_calls
     assert (call.name, call.arguments) == ("intent__HassTurnOn", {"name": "Porch"})
@@ -141,7 +143,7 @@ async def test_the_history_shows_the_call_that_was_carried_out(
 async def test_the_model_tries_again_with_what_it_was_told(
     hass: HomeAssistant, engine: RawEngine
 ) -> None:
-    engine.write(
+    engine.write_raw(
         xml_call("HassTurnOn", name="Ofice Flor Lamp"),
         xml_call("HassTurnOn", name="Office Floor Lamp"),
         "Done.",
@@ -158,7 +160,7 @@ async def test_a_script_takes_what_is_meant(
 ) -> None:
     runs = async_capture_events(hass, "movie_night")
     call = '{"name": "movie_night", "arguments": {"loudness": "40%", "rooms": "Attic", "lights_off": "TRUE", "mode": "Cinema"}}'
-    engine.write(json_call(call), "Done.", spelled=False)
+    engine.write_raw(json_call(call), "Done.", spelled=False)
     await ask(hass, "film")
     assert [run.data for run in runs] == [
         {"volume": 40, "rooms": ["Attic"], "lights_off": True, "mode": "cinema"}
@@ -166,7 +168,7 @@ async def test_a_script_takes_what_is_meant(
 
 
 async def test_a_timer_takes_a_duration(hass: HomeAssistant, engine: RawEngine) -> None:
-    engine.write(
+    engine.write_raw(
         xml_call("HassStartTimer", duration="5 minutes"), "Done.", spelled=False
     )
     await ask(hass, "timer", "Kitchen Voice")
@@ -177,7 +179,7 @@ async def test_a_timer_takes_a_duration(hass: HomeAssistant, engine: RawEngine) 
 async def test_a_tool_that_breaks_is_told_to_the_model(
     hass: HomeAssistant, engine: RawEngine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    engine.write(xml_call("llm__GetDateTime"), "I cannot.", spelled=False)
+    engine.write_raw(xml_call("llm__GetDateTime"), "I cannot.", spelled=False)
     broken = Mock(side_effect=IndexError("secret"))
     with patch("homeassistant.components.llm.llm.GetDateTimeTool.async_call", broken):
         assert speech(await ask(hass, "time")) == "I cannot."
@@ -185,3 +187,34 @@ async def test_a_tool_that_breaks_is_told_to_the_model(
         '{"error": "ToolFailed", "error_text": "The tool failed: IndexError."}'
     )
     assert "The tool llm__GetDateTime failed" in caplog.text
+
+
+async def test_the_apology_after_too_many_rounds_is_streamed(
+    hass: HomeAssistant,
+    hass_ws_client: WebSocketGenerator,
+    socket_enabled: None,
+    engine: RawEngine,
+) -> None:
+    call = xml_call("HassTurnOn", name="Sauna")
+    engine.write_raw(f"One moment.\n{call}", spelled=False)
+    client = await hass_ws_client(hass)
+    run = {"start_stage": "intent", "end_stage": "intent", "input": {"text": "sauna"}}
+    await client.send_json_auto_id({"type": "assist_pipeline/run", **run})
+    assert (await client.receive_json())["success"]
+    events: list[dict[str, Any]] = [{"type": ""}]
+    while events[-1]["type"] != "run-end":
+        events.append((await client.receive_json())["event"])
+    deltas = [
+        event["data"]["chat_log_delta"]
+        for event in events
+        if event["type"] == "intent-progress" and "chat_log_delta" in event["data"]
+    ]
+    apology = "Sorry, I tried several times and could not get this done."
+    assert deltas[-1] == {"role": "assistant", "content": apology}
+    spoken = [
+        text
+        for delta in deltas
+        if delta.get("role", "assistant") == "assistant"
+        and (text := delta.get("content"))
+    ]
+    assert "".join(spoken) == "One moment." * MAX_TOOL_ROUNDS + apology
