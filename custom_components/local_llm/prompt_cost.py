@@ -5,7 +5,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from local_llm_engine.types import CallRecord, ChatRequest, InspectedSegment, TextPart
+from local_llm_engine.prompts import InspectedSegment
+from local_llm_engine.types import CallRecord, ChatRequest, TextPart
 
 if TYPE_CHECKING:
     from local_llm_engine.service import Engine

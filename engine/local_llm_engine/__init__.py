@@ -12,8 +12,8 @@ The way of a request:
         token ids -> content, thinking, tool calls            chat
         one CallRecord                                        cache      records
 
-Imports go down only: service, chat | runtime, models, cache | weights, ops, config, types, sampling, errors.
-`from local_llm_engine.service import Engine` imports torch; everything in `types`, `sampling`, `errors` and
+Imports go down only: service, chat | runtime, models, cache | weights, ops, config | types, prompts | sampling, errors.
+`from local_llm_engine.service import Engine` imports torch; everything in `types`, `prompts`, `sampling`, `errors` and
 `config` comes without it.
 """
 

@@ -28,6 +28,7 @@ from .models.registry import (
     load_model,
     plan_model,
 )
+from .prompts import Inspection, Prompt
 from .runtime.delivery import deliver, until_ended
 from .runtime.loop import EngineLoop
 from .runtime.memory_errors import memory_errors_told
@@ -39,8 +40,6 @@ from .types import (
     Delta,
     FinishDelta,
     FinishReason,
-    Inspection,
-    Prompt,
     Purpose,
     Usage,
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from local_llm_engine.types import Prompt, Segment
+from local_llm_engine.prompts import Prompt, Segment
 from scripts.benches.reread import limits
 
 # 10 tokens of house, 3 of date, 4 of device, then 2 of template, 5 of question and 3 of template

@@ -8,9 +8,10 @@ import pytest
 
 from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.errors import EngineClosedError
+from local_llm_engine.prompts import Inspection
 from local_llm_engine.runtime.runner import Runner
 from local_llm_engine.service import Engine
-from local_llm_engine.types import Inspection, Message, Purpose
+from local_llm_engine.types import Message, Purpose
 from tests.engine.test_service import CONFIG, LONG_ANSWER, ask, collect, usage_of
 from tests.engine.test_service_disk import running
 

@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from local_llm_engine.types import Prompt
+from local_llm_engine.prompts import Prompt
 
 # A checkpoint where prompts were seen to part saves this many tokens at least, each time they part
 # there again; inside a question, which seldom comes again, it must save more.

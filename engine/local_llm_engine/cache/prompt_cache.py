@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from local_llm_engine.types import Checkpoint, Tier
+from local_llm_engine.prompts import Checkpoint, Tier
 
 from .disk import DiskTier
 from .eviction import CachedPiece, KeptPiece

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from local_llm_engine.errors import ChatTemplateError, InvalidRequestError
-from local_llm_engine.types import ChatRequest, Delta, InspectedSegment, Prompt
+from local_llm_engine.prompts import InspectedSegment, Prompt
+from local_llm_engine.types import ChatRequest, Delta
 
 from .constraints import Constraints
 from .detokenizer import Detokenizer, spell

@@ -8,7 +8,8 @@ import logging
 from typing import Any
 
 from local_llm_engine.errors import InvalidRequestError
-from local_llm_engine.types import ChatRequest, Message, Prompt
+from local_llm_engine.prompts import Prompt
+from local_llm_engine.types import ChatRequest, Message
 
 from .control_text import RenderedText
 from .conversation import (

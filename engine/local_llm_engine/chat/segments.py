@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from local_llm_engine.types import Message, Segment
+from local_llm_engine.prompts import Segment
+from local_llm_engine.types import Message
 
 from .control_text import ControlText, RenderedText
 from .tokenizer import EncodedText, common_length

@@ -12,7 +12,8 @@ from local_llm_engine.cache.records import CallLog
 from local_llm_engine.cache.sessions import SessionLedger
 from local_llm_engine.errors import GenerationError, OutOfMemoryError
 from local_llm_engine.models.registry import Model
-from local_llm_engine.types import Checkpoint, FinishReason, Purpose, Usage
+from local_llm_engine.prompts import Checkpoint
+from local_llm_engine.types import FinishReason, Purpose, Usage
 
 from .memory_errors import memory_errors_told
 from .sampler import Sampler

@@ -8,16 +8,9 @@ from typing import Protocol
 
 from local_llm_engine.cache.placement import Placement
 from local_llm_engine.cache.ranks import Reader
+from local_llm_engine.prompts import Prompt, Tier
 from local_llm_engine.sampling import SamplingParams
-from local_llm_engine.types import (
-    CallRecord,
-    FinishReason,
-    Outcome,
-    Prompt,
-    Purpose,
-    Tier,
-    Usage,
-)
+from local_llm_engine.types import CallRecord, FinishReason, Outcome, Purpose, Usage
 
 
 class Phase(Enum):

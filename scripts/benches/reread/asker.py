@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from demo_house.report import NO_DEVICE
 
 from local_llm_engine.chat import ChatFormat
-from local_llm_engine.types import ChatRequest, Prompt
+from local_llm_engine.prompts import Prompt
+from local_llm_engine.types import ChatRequest
 
 from . import limits
 from .engine import Call, RestartableEngine

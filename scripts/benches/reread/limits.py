@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from local_llm_engine.types import Prompt
+from local_llm_engine.prompts import Prompt
 
 # What the template puts around a question's words, which has to be read with them
 TEMPLATE_TOKENS = 12

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from local_llm_engine.types import ChatRequest, Prompt
+from local_llm_engine.prompts import Prompt
+from local_llm_engine.types import ChatRequest
 
 from ..state_sizes import StateSizes
 from . import limits

@@ -5,17 +5,15 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 
 from local_llm_engine.errors import EngineError
 from local_llm_engine.models.registry import ModelSummary
+from local_llm_engine.prompts import Checkpoint, InspectedSegment, Inspection
 from local_llm_engine.service import EngineStatus
 from local_llm_engine.types import (
     CallRecord,
     ChatRequest,
-    Checkpoint,
     ContentDelta,
     Delta,
     FinishDelta,
     FinishReason,
-    InspectedSegment,
-    Inspection,
     Outcome,
     Purpose,
     ToolCall,

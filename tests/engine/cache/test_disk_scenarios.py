@@ -17,7 +17,7 @@ from local_llm_engine.cache.placement import stretch_end
 from local_llm_engine.cache.ranks import Rank
 from local_llm_engine.config import EngineConfig
 from local_llm_engine.models.registry import Model, load_model
-from local_llm_engine.types import Prompt
+from local_llm_engine.prompts import Prompt
 from tests.engine.cache.disks import flush, open_cache
 from tests.engine.runtime.test_runner import Session, assert_equal_bits, make_prompt
 

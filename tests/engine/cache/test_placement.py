@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from local_llm_engine.cache.placement import grid_interval, place, stretch_end
-from local_llm_engine.types import Prompt, Segment
+from local_llm_engine.prompts import Prompt, Segment
 
 
 def stops_from(

@@ -3,7 +3,7 @@
 import pytest
 
 from local_llm_engine.chat import ChatFormat
-from local_llm_engine.types import Prompt
+from local_llm_engine.prompts import Prompt
 
 from .conversations import CONVERSATIONS
 from .oracle import Oracle

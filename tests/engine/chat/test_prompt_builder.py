@@ -12,7 +12,8 @@ from local_llm_engine.chat.prompt_builder import PromptBuilder
 from local_llm_engine.chat.template import ChatTemplate
 from local_llm_engine.chat.tokenizer import Tokenizer
 from local_llm_engine.errors import InvalidRequestError
-from local_llm_engine.types import ChatRequest, Message, Prompt, ToolCall, ToolSpec
+from local_llm_engine.prompts import Prompt
+from local_llm_engine.types import ChatRequest, Message, ToolCall, ToolSpec
 
 from .conversations import (
     CONVERSATIONS,

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from local_llm_engine.chat import ChatFormat
-from local_llm_engine.types import Message, Prompt, TextPart
+from local_llm_engine.prompts import Prompt
+from local_llm_engine.types import Message, TextPart
 
 from .conversations import (
     DATE,

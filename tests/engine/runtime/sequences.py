@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
+from local_llm_engine.prompts import Prompt
 from local_llm_engine.runtime.sequence import Sequence, SequenceEvent
 from local_llm_engine.sampling import SamplingParams
-from local_llm_engine.types import Prompt, Purpose
+from local_llm_engine.types import Purpose
 
 
 def make_sequence(

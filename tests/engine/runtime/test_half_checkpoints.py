@@ -9,7 +9,8 @@ from local_llm_engine.cache.prompt_cache import PromptCache
 from local_llm_engine.chat import ChatFormat
 from local_llm_engine.config import EngineConfig
 from local_llm_engine.models.registry import Model, load_model
-from local_llm_engine.types import ChatRequest, Message, Prompt, TextPart
+from local_llm_engine.prompts import Prompt
+from local_llm_engine.types import ChatRequest, Message, TextPart
 from tests.engine.houses import ROOMS, THINGS, house_text
 from tests.engine.runtime.test_runner import ENOUGH_BYTES, Session
 

@@ -6,8 +6,9 @@ from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.cache.prompt_cache import PromptCache
 from local_llm_engine.config import EngineConfig
 from local_llm_engine.models.registry import Model, load_model
+from local_llm_engine.prompts import Prompt
 from local_llm_engine.runtime.sequence import FinishEvent
-from local_llm_engine.types import CallRecord, Outcome, Prompt, Purpose
+from local_llm_engine.types import CallRecord, Outcome, Purpose
 
 from .test_runner import (
     ENOUGH_BYTES,

@@ -14,6 +14,7 @@ from local_llm_engine.cache.state import SequenceState
 from local_llm_engine.chat import ChatFormat
 from local_llm_engine.config import EngineConfig
 from local_llm_engine.models.registry import Model, ModelSummary, load_model
+from local_llm_engine.prompts import Prompt, Segment
 from local_llm_engine.runtime.runner import Runner
 from local_llm_engine.runtime.sequence import (
     FinishEvent,
@@ -27,9 +28,7 @@ from local_llm_engine.types import (
     ChatRequest,
     Message,
     Outcome,
-    Prompt,
     Purpose,
-    Segment,
     TextPart,
     Usage,
 )
