@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 import re
 from typing import Any, Final
 
-from .fitting import UnfitValueError, fitted
+from .fitting import UnfitValueError, fitted, is_blank
 from .spelling import folded, the_one
 
 # What models write for an argument that has another name.
@@ -78,7 +78,10 @@ def renamed(
         name = meant[key]
         # The tool's own name goes before another one for the same.
         is_own = name == key or (name is not None and name not in arguments)
-        found.setdefault(name if name is not None and is_own else key, value)
+        place = name if name is not None and is_own else key
+        # What says nothing keeps nothing else away.
+        if is_blank(found.get(place)):
+            found[place] = value
     return found
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 import pytest
 
 from custom_components.local_llm.house_names import HouseNames, Place, Thing
@@ -510,6 +510,7 @@ def test_whatever_is_written_is_mended_or_refused(
     word=st.sampled_from(["Kitchen", "lights", "Sauna", "kettle", "Upstairs", "x"]),
     arguments=st.dictionaries(KEYS, JSON, max_size=3),
 )
+@example(name=ON, key="entity_id", word="Kitchen", arguments={"target": None})
 def test_a_target_is_never_lost(
     name: str, key: str, word: str, arguments: dict[str, Any]
 ) -> None:
