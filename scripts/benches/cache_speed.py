@@ -130,7 +130,7 @@ def _copies() -> list[Figure]:
     state = _filled_state()
     slot, other = Slot(state), Slot(_filled_state())
     tokens = _tokens(Random(0), PROMPT_TOKENS)
-    kept, copied_anew, restored, copied_over = [], [], [], []
+    kept, copied_anew, restored, copied_over, again = [], [], [], [], []
     for _ in range(_ROUNDS):
         cache = PromptCache(2**40)
         kept.append(_seconds(lambda: _keep(cache, tokens, slot)))  # noqa: B023 - called at once
@@ -139,6 +139,8 @@ def _copies() -> list[Figure]:
         piece = cache.find(tokens, PROMPT_TOKENS).piece
         assert piece is not None
         restored.append(_seconds(lambda: cache.restore(piece, other, _READER)))  # noqa: B023 - called at once
+        # A prefetch has done that while somebody was speaking; this is left for after the question.
+        again.append(_seconds(lambda: cache.restore(piece, other, _READER)))  # noqa: B023 - called at once
         source = torch.ones(_state_bytes(state), dtype=torch.uint8)
         target = torch.zeros_like(source)
         copied_over.append(_seconds(lambda: target.copy_(source)))  # noqa: B023 - called at once
@@ -146,6 +148,12 @@ def _copies() -> list[Figure]:
     return [
         _against_copy("keep a prompt", kept, copied_anew, "to new memory"),
         _against_copy("restore a prompt", restored, copied_over, "over old memory"),
+        Figure(
+            name=f"restore a prefetched prompt of {_SIZE}'s size",
+            seconds=median(again),
+            limit_seconds=median(restored),
+            against="without a prefetch",
+        ),
     ]
 
 
