@@ -14,7 +14,6 @@ class Settling:
         self,
         hass: HomeAssistant,
         on_settled: Callable[[], None],
-        *,
         quiet_seconds: float,
         limit_seconds: float,
     ) -> None:

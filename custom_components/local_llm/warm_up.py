@@ -18,6 +18,7 @@ from local_llm_engine.errors import EngineError
 
 from .const import CONF_WARM_UP, DOMAIN
 from .failures import request_failure
+from .instructions_watch import async_watch_instructions
 from .prompt import async_next_request
 from .prompt_watch import async_watch_prompts
 from .runtime import LocalLlmConfigEntry
@@ -36,9 +37,10 @@ _MINUTE = 5
 # Past midnight, when nobody's clock says yesterday any more
 _SECONDS_PAST_MIDNIGHT = 10
 
-# How long changes of prompts may be over, and how long they may go on, before they are read
-_QUIET_SECONDS = 5.0
-_LIMIT_SECONDS = 60.0
+# How long changes of prompts must be over, and how long they may go on, before they are read: those
+# that people make, and those of instructions that show a clock or a temperature
+_SOON_SECONDS = (5.0, 60.0)
+_LATER_SECONDS = (90.0, 900.0)
 
 
 class Target(NamedTuple):
@@ -179,15 +181,14 @@ class WarmUp:
                 second=_SECONDS_PAST_MIDNIGHT,
             ),
         ]
-        settling = Settling(
-            self._hass,
-            self.async_run_now,
-            quiet_seconds=_QUIET_SECONDS,
-            limit_seconds=_LIMIT_SECONDS,
-        )
+        soon = Settling(self._hass, self.async_run_now, *_SOON_SECONDS)
+        later = Settling(self._hass, self.async_run_now, *_LATER_SECONDS)
+        instructions = [target.settings.instructions for target in self.async_targets()]
         self._unschedule += [
-            async_watch_prompts(self._hass, settling.async_note),
-            settling.async_stop,
+            async_watch_prompts(self._hass, soon.async_note),
+            async_watch_instructions(self._hass, instructions, later.async_note),
+            soon.async_stop,
+            later.async_stop,
         ]
         self.async_run_now()
 

@@ -76,6 +76,7 @@ async def test_a_change_of_satellites_is_warmed_once(
     engine = await scripted(options={})
     await settle(hass, freezer)
     engine.warmed.clear()
+    caplog.clear()
     await change(hass)
     for _ in range(3):
         await settle(hass, freezer)
@@ -95,6 +96,34 @@ async def test_steady_changes_are_warmed_all_the_same(
         ar.async_get(hass).async_update(area_id(hass, "Kitchen"), aliases={f"{number}"})
         await settle(hass, freezer, 2)
     assert len(engine.warmed) == 4
+
+
+@pytest.mark.parametrize(
+    ("instructions", "num_runs"),
+    [
+        ("Be {{ states('input_select.mood') }}.", 1),
+        ("It is {{ now().strftime('%H:%M') }}.", 3),
+        ("Be kind {{ 'and' * 1 }} {{ no_such_thing() }}.", 0),
+    ],
+    ids=["a state", "a clock", "broken"],
+)
+async def test_instructions_that_read_differently_are_warmed_now_and_then(
+    hass: HomeAssistant,
+    scripted: AddScripted,
+    freezer: FrozenDateTimeFactory,
+    instructions: str,
+    num_runs: int,
+) -> None:
+    """A mood that changes once is read soon; a clock does not keep the engine at work all day."""
+    freezer.move_to("2026-11-30 14:06:00")
+    hass.states.async_set("input_select.mood", "merry")
+    engine = await scripted(options={}, agent={"prompt": instructions})
+    await settle(hass, freezer)
+    engine.warmed.clear()
+    hass.states.async_set("input_select.mood", "sad")
+    for _ in range(58):
+        await settle(hass, freezer, 60)
+    assert len(engine.warmed) == num_runs * 4
 
 
 async def test_nothing_is_watched_before_the_start_nor_after_the_end(
