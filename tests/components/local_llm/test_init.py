@@ -22,6 +22,7 @@ from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.errors import OutOfMemoryError
 
 from .conftest import AGENT, AddEntry, AddScripted, ask, speech
+from .integration_files import MODULES
 from .scripted import says
 
 ENGINE_THREADS = ["local_llm_disk", "local_llm_engine"]
@@ -222,18 +223,21 @@ async def test_a_change_just_before_the_end_revives_nothing(
     assert engine.warmed == []
 
 
-async def test_importing_the_integration_does_not_import_torch(
+async def test_no_module_imports_what_some_systems_cannot_install(
     hass: HomeAssistant,
 ) -> None:
+    """There the config flow must open all the same, and say what is missing."""
+    names = [module.stem for module in MODULES]
     code = (
-        "import sys, custom_components.local_llm.conversation, custom_components.local_llm.config_flow, "
-        "custom_components.local_llm.llm, custom_components.local_llm.diagnostics; print('torch' in sys.modules)"
+        "import importlib, sys; sys.modules |= dict.fromkeys(['llguidance', 'torch']); "
+        f"[importlib.import_module(f'custom_components.local_llm.{{name}}') for name in {names}]; "
+        "print({'safetensors', 'tokenizers'} & set(sys.modules))"
     )
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE
     )
     out, _ = await process.communicate()
-    assert out.decode().strip() == "False"
+    assert out.decode().strip() == "set()"
 
 
 async def test_actions_are_there_before_any_entry(
