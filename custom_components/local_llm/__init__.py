@@ -21,6 +21,7 @@ from .insight import Insight
 from .memory_issue import async_clear_memory_issue, async_raise_memory_issue
 from .migration import async_migrate
 from .prefetch import Prefetch
+from .prompt_history import PromptHistory, async_remove_history
 from .runtime import (
     LocalLlmConfigEntry,
     LocalLlmRuntimeData,
@@ -69,7 +70,10 @@ async def async_setup_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> 
         hass.bus.async_listen_once(EVENT_HOMEASSISTANT_STOP, async_close)
     )
 
-    warm_up = WarmUp(hass, entry, engine)
+    prompt_history = PromptHistory(hass, entry, engine)
+    await prompt_history.async_load()
+    entry.async_on_unload(prompt_history.async_stop)
+    warm_up = WarmUp(hass, entry, engine, prompt_history)
     insight = Insight(hass, entry, engine, warm_up)
     entry.runtime_data = LocalLlmRuntimeData(
         engine=engine,
@@ -81,6 +85,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> 
         warm_up=warm_up,
         prefetch=Prefetch(hass, engine),
         insight=insight,
+        prompt_history=prompt_history,
     )
     insight.async_start()
     entry.async_on_unload(insight.async_stop)
@@ -107,6 +112,7 @@ async def async_remove_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) ->
     """Leave nothing behind: what the engine kept on disk goes with the entry, and so does its issue."""
     async_clear_memory_issue(hass, entry)
     await async_remove_cache(hass, entry)
+    await async_remove_history(hass, entry)
 
 
 async def _async_entry_updated(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> None:
@@ -129,4 +135,5 @@ async def _async_entry_updated(hass: HomeAssistant, entry: LocalLlmConfigEntry) 
             runtime.agents = agents
             await hass.config_entries.async_unload_platforms(entry, AGENT_PLATFORMS)
             await hass.config_entries.async_forward_entry_setups(entry, AGENT_PLATFORMS)
+            runtime.prompt_history.async_drop_removed()
         runtime.warm_up.async_start()

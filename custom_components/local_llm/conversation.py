@@ -8,7 +8,7 @@ from typing import Literal, override
 from homeassistant.components import assist_satellite, conversation
 from homeassistant.config_entries import ConfigSubentry
 from homeassistant.const import MATCH_ALL
-from homeassistant.core import HomeAssistant
+from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import entity_registry as er
 from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 from local_llm_engine.types import Purpose
@@ -16,6 +16,7 @@ from local_llm_engine.types import Purpose
 from .const import DOMAIN, SUBENTRY_CONVERSATION
 from .entity import LocalLlmEntity
 from .prompt import async_provide_prompt, build_request
+from .prompt_history import Asker
 from .runtime import LocalLlmConfigEntry
 from .settings import AgentSettings
 from .spoken import async_spoken
@@ -97,12 +98,41 @@ class LocalLlmConversationEntity(LocalLlmEntity, conversation.ConversationEntity
                 self.entity_id, _one_message(apology)
             ):
                 pass
+        self._note_prompt(user_input, chat_log, session)
         result = conversation.async_get_result_from_chat_log(user_input, chat_log)
         last = chat_log.content[-1]
         result.continue_conversation |= isinstance(
             last, conversation.AssistantContent
         ) and asks_back(last.content)
         return result
+
+    @callback
+    def _note_prompt(
+        self,
+        user_input: conversation.ConversationInput,
+        chat_log: conversation.ChatLog,
+        session: str,
+    ) -> None:
+        """Have the prompt of a first question compared with the last one; later ones keep theirs, however old it is."""
+        num_questions = sum(content.role == "user" for content in chat_log.content)
+        if num_questions > 1:
+            return
+        asker = Asker(
+            self.entity_id,
+            session if session.startswith(f"{assist_satellite.DOMAIN}.") else None,
+            user_input.language,
+            user_input.context.user_id,
+        )
+        request = build_request(
+            chat_log, self._settings, purpose=Purpose.VOICE, session=session
+        )
+        self._entry.async_create_background_task(
+            self.hass,
+            self._entry.runtime_data.prompt_history.async_note(
+                asker, self._settings, request
+            ),
+            name=f"{DOMAIN} prompt history",
+        )
 
 
 async def _one_message(

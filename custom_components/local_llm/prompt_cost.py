@@ -30,22 +30,24 @@ async def async_tokens_from(
 ) -> dict[int, int]:
     """Return for each position, in characters of the system text, how many tokens stand from there to the question.
 
+    A negative one stands for the tools, which are read before that text.
+
     Raises:
         EngineError: the engine cannot look at the request.
     """
     head, *others = request.messages
-    cuts = sorted({min(max(position, 0), len(head.text)) for position in positions})
+    places = {position: min(position, len(head.text)) for position in positions}
+    cuts = sorted({place for place in places.values() if place >= 0})
     parts = _cut(head.text, cuts)
     inspection = await engine.inspect(
         replace(request, messages=(replace(head, content=parts), *others))
     )
+    before = {
+        place: _tokens_before(inspection.segments, cuts.index(place)) for place in cuts
+    }
     return {
-        position: inspection.num_tokens
-        - _tokens_before(
-            inspection.segments,
-            cuts.index(min(max(position, 0), len(head.text))),
-        )
-        for position in positions
+        position: inspection.num_tokens - before.get(place, 0)
+        for position, place in places.items()
     }
 
 

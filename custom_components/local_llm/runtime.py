@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from .insight import Insight
     from .prefetch import Prefetch
+    from .prompt_history import PromptHistory
     from .warm_up import WarmUp
 
 _LOGGER = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ class LocalLlmRuntimeData:
     warm_up: WarmUp
     prefetch: Prefetch
     insight: Insight
+    prompt_history: PromptHistory
     updating: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 

@@ -17,6 +17,7 @@ from homeassistant.helpers import config_validation as cv
 from homeassistant.util.json import JsonValueType
 
 from .const import DOMAIN
+from .inspect_prompt import async_setup_inspect_prompt
 from .runtime import LocalLlmConfigEntry
 from .warm_up import ColdPrompt, WarmPrompt
 
@@ -42,6 +43,7 @@ def async_setup_services(hass: HomeAssistant) -> None:
         schema=_WARM_UP_SCHEMA,
         supports_response=SupportsResponse.OPTIONAL,
     )
+    async_setup_inspect_prompt(hass)
 
 
 async def _async_warm_up(call: ServiceCall) -> ServiceResponse:

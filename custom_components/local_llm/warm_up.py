@@ -20,6 +20,7 @@ from .const import CONF_WARM_UP, DOMAIN
 from .failures import request_failure
 from .instructions_watch import async_watch_instructions
 from .prompt import async_next_request
+from .prompt_history import Asker, PromptHistory
 from .prompt_watch import async_watch_prompts
 from .runtime import LocalLlmConfigEntry
 from .satellites import Speaker, async_speakers
@@ -105,12 +106,17 @@ class WarmUp:
     """The warm-up of one entry's agents. Runs one at a time; one prompt's failure does not stop the others."""
 
     def __init__(
-        self, hass: HomeAssistant, entry: LocalLlmConfigEntry, engine: Engine
+        self,
+        hass: HomeAssistant,
+        entry: LocalLlmConfigEntry,
+        engine: Engine,
+        history: PromptHistory,
     ) -> None:
         """Wait for `async_start`. A run that outlives its entry finds `engine` closed, and says so."""
         self._hass = hass
         self._entry = entry
         self._engine = engine
+        self._history = history
         self._running = asyncio.Lock()
         self._is_waiting = False
         self._unschedule: list[CALLBACK_TYPE] = []
@@ -254,6 +260,8 @@ class WarmUp:
             )
         except EngineError as err:
             raise request_failure(err) from err
+        asker = Asker(agent_id, speaker.satellite, speaker.language)
+        await self._history.async_note(asker, settings, request)
         if left:
             raise HomeAssistantError(
                 translation_domain=DOMAIN,

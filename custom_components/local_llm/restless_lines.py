@@ -1,0 +1,124 @@
+"""Finds lines of a text that change again and again, by fingerprints alone: of the text itself nothing is kept.
+
+Pure; knows nothing of prompts.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
+from hashlib import blake2s
+from itertools import zip_longest
+from typing import Any, NamedTuple, Self
+
+DAY_SECONDS = 86_400.0
+# So many changes of one line in a day are no accident, and nobody's work on it.
+RESTLESS_CHANGES = 3
+
+
+class RestlessLine(NamedTuple):
+    """A line that has changed so often within a day."""
+
+    number: int
+    changes: int
+
+
+class RestlessLines:
+    """Follows one text from version to version.
+
+    A line keeps its history when other words take its place; a line that comes and goes has one, too.
+    """
+
+    def __init__(self) -> None:
+        """Start without a version."""
+        self._lines: tuple[str, ...] | None = None
+        self._changes: dict[str, list[float]] = {}
+
+    def follow(self, lines: Iterable[str], now: float) -> bool:
+        """Take the next version, in seconds since 1970; tell whether it differs from the last."""
+        current = tuple(_fingerprint(line) for line in lines)
+        before, self._lines = self._lines, current
+        if before is None or before == current:
+            return before is None
+        for old, new in _changed(before, current):
+            times = self._changes.pop(old, []) if old else []
+            line = new or old
+            assert line
+            known = [*self._changes.get(line, []), *times, now]
+            self._changes[line] = [time for time in known if now - time < DAY_SECONDS]
+        return True
+
+    def restless(self, now: float) -> RestlessLine | None:
+        """Return the line of the last version that changes most often; None where all keep still."""
+        found = [
+            RestlessLine(number, changes)
+            for number, line in enumerate(self._lines or ())
+            if (changes := self._recent(line, now)) >= RESTLESS_CHANGES
+        ]
+        return max(found, key=lambda line: line.changes, default=None)
+
+    def as_stored(self) -> dict[str, Any]:
+        """Return what a restart needs to go on."""
+        return {"lines": list(self._lines or ()), "changes": self._changes}
+
+    @classmethod
+    def from_stored(cls, stored: Mapping[str, Any]) -> Self:
+        """Go on where an earlier run stopped."""
+        followed = cls()
+        followed._lines = tuple(stored["lines"])
+        followed._changes = {
+            line: list(times) for line, times in stored["changes"].items()
+        }
+        return followed
+
+    def _recent(self, line: str, now: float) -> int:
+        times = self._changes.get(line, ())
+        return sum(now - time < DAY_SECONDS for time in times)
+
+
+def _fingerprint(line: str) -> str:
+    return blake2s(line.encode(errors="replace"), digest_size=8).hexdigest()
+
+
+def _changed(
+    before: Sequence[str], after: Sequence[str]
+) -> list[tuple[str | None, str | None]]:
+    """Return what took the place of what; None where a line came or went without another in its place."""
+    removed: list[str] = []
+    added: list[str] = []
+    head = _num_common(before, after)
+    tail = _num_common(before[head:][::-1], after[head:][::-1])
+    # Only what lies between is compared at length: a house has thousands of equal lines.
+    before = before[head : len(before) - tail]
+    after = after[head : len(after) - tail]
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    for kind, start, end, other_start, other_end in matcher.get_opcodes():
+        if kind != "equal":
+            removed += before[start:end]
+            added += after[other_start:other_end]
+    moved = Counter(removed) & Counter(added)
+    gone, come = _without(removed, moved), _without(added, moved)
+    # Lines that only made room for others did not change.
+    return list(zip_longest(gone, come)) or [
+        # Which of them moved past the others cannot be told.
+        (line, line)
+        for line in dict.fromkeys(before)
+    ]
+
+
+def _num_common(ours: Sequence[str], theirs: Sequence[str]) -> int:
+    """Count the lines that two texts begin with in common."""
+    pairs = enumerate(zip(ours, theirs, strict=False))
+    limit = min(len(ours), len(theirs))
+    return next((index for index, (one, other) in pairs if one != other), limit)
+
+
+def _without(lines: Iterable[str], others: Counter[str]) -> list[str]:
+    """Leave out as many of each line as there are among the others."""
+    left = Counter(others)
+    kept = []
+    for line in lines:
+        if left[line] > 0:
+            left[line] -= 1
+        else:
+            kept.append(line)
+    return kept
