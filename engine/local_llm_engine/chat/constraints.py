@@ -19,7 +19,7 @@ from local_llm_engine.types import ChatRequest, ToolSpec
 from .detokenizer import Detokenizer
 from .grammar import GrammarWriter, Thinking
 from .grammar_terms import GrammarError
-from .guide import AnswerGuide, CallGuide, Opening, SpelledOpening, first_line
+from .guide import AnswerGuide, CallGuide, Opening, SpelledOpening, reason_of
 from .markup_scanner import TOOL_CALL
 from .output_parser import OutputParser
 from .tokenizer import Tokenizer
@@ -163,9 +163,9 @@ class Constraints:
             first.compute_bitmask()
         except BaseException as err:
             # A panic of the library is no Exception; it ends this request only.
-            raise GrammarError(f"the library failed: {first_line(str(err))}") from err
+            raise GrammarError(f"the library failed: {reason_of(str(err))}") from err
         if first.is_error():
-            reason = first_line(first.get_error())
+            reason = reason_of(first.get_error())
             raise GrammarError(
                 "nothing satisfies it" if reason == _NOTHING_ALLOWED else reason
             )

@@ -5,6 +5,7 @@ nothing of how grammars are written. Used by one thread at a time.
 """
 
 from collections.abc import Callable
+import re
 
 from llguidance import LLMatcher, LLTokenizer
 
@@ -12,6 +13,9 @@ from local_llm_engine.errors import GenerationError
 
 from .detokenizer import Detokenizer
 from .output_parser import OutputParser
+
+_LONGEST_REASON = 200
+_POSITION = re.compile(r"^at \d+\(\d+\): (failed to compile JSON schema: )?")
 
 type Opening = Callable[[int], str | None]
 
@@ -101,7 +105,7 @@ class AnswerGuide:
     def _check(self) -> None:
         if self._answer.is_error():
             raise GenerationError(
-                f"the answer cannot be held to its schema: {first_line(self._answer.get_error())}"
+                f"the answer cannot be held to its schema: {reason_of(self._answer.get_error())}"
             )
 
 
@@ -123,6 +127,10 @@ class SpelledOpening:
         return None if was_open else self._parser.open_call
 
 
-def first_line(error: str) -> str:
-    """Return what an error of the library says first; parser states and grammars may follow."""
-    return error.partition("\n")[0][:200]
+def reason_of(error: str) -> str:
+    """Return what an error of the library says, in one line.
+
+    Without what may follow, the parser's state, and without where in the grammar the error is: the grammar is ours.
+    """
+    said = " ".join(error.partition("\n<")[0].split())
+    return _POSITION.sub("", said)[:_LONGEST_REASON]

@@ -96,7 +96,7 @@ def test_a_panic_in_the_library_ends_one_request_only(
     """Tools then go unheld, a schema is refused, and the next request is served."""
 
     def panic(*_: Any, **__: Any) -> LLMatcher:
-        raise PanicError("index out of bounds\nbacktrace")
+        raise PanicError("index out of bounds\n<state>\nall of it")
 
     with monkeypatch.context() as patched:
         patched.setattr(constraints, "LLMatcher", panic)

@@ -284,7 +284,9 @@ def deep(levels: int) -> dict[str, Any]:
         pytest.param({"type": "string", "format": "RGB"}, "RGB", id="unknown format"),
         pytest.param({"type": "strin"}, "strin", id="unknown type"),
         pytest.param({"properties": {"a": 5}}, "5", id="no schema"),
-        pytest.param({"type": "string", "pattern": "(?=a)b"}, "regex", id="pattern"),
+        pytest.param(
+            {"type": "string", "pattern": "(?=a)b"}, "look-ahead", id="pattern"
+        ),
         pytest.param({"$ref": "https://example.com/a"}, "example.com", id="elsewhere"),
         pytest.param({"$ref": "#"}, "nothing satisfies", id="nothing but itself"),
         pytest.param({"enum": []}, "empty", id="no choice"),
