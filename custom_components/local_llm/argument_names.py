@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 import re
 from typing import Any, Final
 
-from .fitting import UnfitValueError, fitted, is_blank
+from .fitting import UnfitValueError, fitted
 from .spelling import folded, the_one
 
 # What models write for an argument that has another name.
@@ -75,13 +75,10 @@ def renamed(
         meant[unknown[0]] = missing[0]
     found: dict[str, Any] = {}
     for key, value in arguments.items():
-        name = meant[key]
-        # The tool's own name goes before another one for the same.
-        is_own = name == key or (name is not None and name not in arguments)
-        place = name if name is not None and is_own else key
-        # What says nothing keeps nothing else away.
-        if is_blank(found.get(place)):
-            found[place] = value
+        name = meant[key] or key
+        # The tool's own name goes before others for the same, and what comes second keeps its name.
+        is_taken = name in found or (name != key and name in arguments)
+        found[key if is_taken else name] = value
     return found
 
 

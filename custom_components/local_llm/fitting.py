@@ -32,9 +32,9 @@ def is_blank(value: object) -> bool:
     """Tell whether a value is what models write for an argument that they leave out."""
     if isinstance(value, str):
         return value.strip().casefold() in _BLANK_WORDS
-    if isinstance(value, list):
-        return all(map(is_blank, value))
-    return value is None or value == {}
+    if isinstance(value, list | dict):
+        return all(map(is_blank, value.values() if isinstance(value, dict) else value))
+    return value is None
 
 
 def fitted(name: str, value: Any, schema: object) -> Any:

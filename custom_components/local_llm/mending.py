@@ -80,14 +80,11 @@ def mended(call: ToolCall, tools: Sequence[OfferedTool], naming: Naming) -> Tool
     arguments = dict(call.arguments)
     if not tool.takes_anything:
         arguments = unwrapped(arguments, tool.properties)
+    arguments = _without_blanks(arguments, tool)
     if domain and DOMAIN in tool.targets:
         arguments.setdefault(DOMAIN, domain)
     arguments = renamed(arguments, tool.properties, tool.required, tool.understood)
-    arguments = {
-        key: value
-        for key, value in with_durations(arguments, tool.properties).items()
-        if not is_blank(value) or key in tool.required
-    }
+    arguments = with_durations(arguments, tool.properties)
     tool = _better_tool(tool, arguments, tools)
     arguments = _without_unknown(arguments, tool)
     arguments = _aimed(arguments, tool, naming)
@@ -97,6 +94,14 @@ def mended(call: ToolCall, tools: Sequence[OfferedTool], naming: Naming) -> Tool
         for key, value in _fitted(arguments, tool, naming).items()
     }
     return replace(call, name=tool.spec.name, arguments=arguments)
+
+
+def _without_blanks(arguments: Mapping[str, Any], tool: OfferedTool) -> dict[str, Any]:
+    return {
+        key: value
+        for key, value in arguments.items()
+        if not is_blank(value) or key in tool.required
+    }
 
 
 def _meant_tool(

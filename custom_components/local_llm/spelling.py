@@ -17,7 +17,7 @@ _ACCENTS = range(0x300, 0x370)
 _BETWEEN = "ZPSC"
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16_384)
 def folded(text: str) -> str:
     """Return a text without what spellings of one name differ in; the text itself where nothing would be left.
 

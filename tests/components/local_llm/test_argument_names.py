@@ -32,6 +32,7 @@ def _use_custom_integrations() -> None:
         ({"name": 1, "entity": 2}, TURN_ON, (), {"name": 1, "entity": 2}),
         ({"entity": 2, "name": 1}, TURN_ON, (), {"entity": 2, "name": 1}),
         ({"why": 1}, TURN_ON, (), {"why": 1}),
+        ({"target": 1, "entity_id": 2}, TURN_ON, (), {"name": 1, "entity_id": 2}),
         ({"task": "Milk", "name": "x"}, LIST, LIST, {"item": "Milk", "name": "x"}),
         (
             {"task": ["a", "b"], "name": "x"},
