@@ -53,10 +53,15 @@ async def move_in(client: Client, *, model: str | None, scheduled: bool) -> Hous
     entry_id = await set_up_engine(client, model)
     if not scheduled:
         await _turn_schedule_off(client, entry_id)
-    agents = await _entities(client, OURS)
+    # Beside the agent there are an AI task, sensors and buttons.
+    agents = [
+        entity["entity_id"]
+        for entity in await _entities(client, OURS)
+        if entity["entity_id"].startswith("conversation.")
+    ]
     if not agents:
         raise DemoError("Local LLM was set up without a conversation agent")
-    agent = str(agents[0]["entity_id"])
+    agent = str(agents[0])
     await _prefer(client, agent)
     return Household(
         entities=frozenset(entity["entity_id"] for entity in house),
