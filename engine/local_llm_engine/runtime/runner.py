@@ -250,7 +250,17 @@ class Runner:
         if sequence.purpose is not Purpose.PREFETCH:
             # Nobody has asked yet: what the session read last is its last question.
             self._sessions.note(sequence.session, read)
-        self._cache.store(read, slot, sequence.reader)
+        try:
+            with memory_errors_told(self._model.device.type):
+                self._cache.store(read, slot, sequence.reader)
+        except OutOfMemoryError as error:
+            # What was not kept is read again one day; no answer depends on it.
+            self._make_room()
+            _LOGGER.warning(
+                "What a %s request has read is not kept, and the prompt cache in RAM was emptied: %s",
+                sequence.purpose,
+                error,
+            )
 
     def _interval(self, slot: Slot) -> int | None:
         """Choose how far apart checkpoints stand inside long segments."""

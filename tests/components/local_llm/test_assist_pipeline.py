@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from freezegun.api import FrozenDateTimeFactory
 import pytest
@@ -14,16 +13,13 @@ from pytest_homeassistant_custom_component.common import (
 
 from custom_components.local_llm.const import DOMAIN
 from homeassistant.components.assist_pipeline.pipeline import (
-    PipelineInput,
-    PipelineRun,
-    PipelineStage,
     async_get_pipeline,
     async_update_pipeline,
 )
 from homeassistant.components.intent import async_device_supports_timers
 from homeassistant.config_entries import ConfigEntry, ConfigFlow, ConfigSubentryData
-from homeassistant.core import Context, HomeAssistant
-from homeassistant.helpers import area_registry as ar, chat_session
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers import area_registry as ar
 from homeassistant.loader import DATA_CUSTOM_COMPONENTS
 from homeassistant.setup import async_setup_component
 from local_llm_engine.service import Engine
@@ -31,6 +27,7 @@ from local_llm_engine.types import CallRecord, Purpose, Usage
 
 from .conftest import AGENT, AddEntry, settle
 from .house import HOUSE, area_id, async_move_in, device_id
+from .pipelines import run_pipeline
 from .test_warm_up import TEMPLATE_TOKENS
 
 SATELLITES = ("Kitchen Voice", "Bedroom Voice", "Office Voice")
@@ -45,23 +42,7 @@ def records(hass: HomeAssistant) -> tuple[CallRecord, ...]:
 async def ask_pipeline(hass: HomeAssistant, satellite: str) -> Usage:
     """Ask as a satellite whose words were just understood, and return what its first request cost."""
     num_known = len(records(hass))
-    events: list[Any] = []
-    with chat_session.async_get_chat_session(hass) as session:
-        question = PipelineInput(
-            session=session,
-            intent_input=QUESTION,
-            device_id=device_id(hass, satellite),
-            run=PipelineRun(
-                hass,
-                context=Context(),
-                pipeline=async_get_pipeline(hass),
-                start_stage=PipelineStage.INTENT,
-                end_stage=PipelineStage.INTENT,
-                event_callback=events.append,
-            ),
-        )
-        await question.validate()
-        await question.execute()
+    events = await run_pipeline(hass, QUESTION, satellite)
     assert [event.type for event in events][-2:] == ["intent-end", "run-end"]
     first = records(hass)[num_known]
     assert first.purpose is Purpose.VOICE

@@ -11,61 +11,25 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.local_llm.const import DOMAIN
 from homeassistant.components import conversation
-from homeassistant.components.assist_pipeline import PipelineEvent, PipelineStage
+from homeassistant.components.assist_pipeline import PipelineEvent
 from homeassistant.components.assist_pipeline.pipeline import (
-    PipelineInput,
-    PipelineRun,
     async_get_pipeline,
     async_update_pipeline,
 )
 from homeassistant.config_entries import ConfigEntryDisabler, ConfigEntryState
 from homeassistant.core import Context, HomeAssistant
-from homeassistant.helpers import (
-    chat_session,
-    entity_registry as er,
-    issue_registry as ir,
-)
+from homeassistant.helpers import entity_registry as er, issue_registry as ir
 from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.errors import OutOfMemoryError
 from local_llm_engine.models.qwen3_5 import Qwen3_5Model
 from local_llm_engine.service import Engine
 
 from .conftest import AGENT, AddEntry, ask, speech
-from .house import device_id
+from .pipelines import run_pipeline
 from .test_init import engine_threads
 
 TALKATIVE = {"max_tokens": 6_000, "llm_hass_api": []}
 STOPPED = "The engine was stopped before the answer was complete"
-
-
-async def run_pipeline(
-    hass: HomeAssistant, text: str, begun: asyncio.Event | None = None
-) -> list[PipelineEvent]:
-    """Ask through the preferred assistant, as a satellite does; `begun` is set with the answer's first words."""
-    events: list[PipelineEvent] = []
-
-    def on_event(event: PipelineEvent) -> None:
-        events.append(event)
-        if begun and event.type == "intent-progress":
-            begun.set()
-
-    with chat_session.async_get_chat_session(hass) as session:
-        pipeline_input = PipelineInput(
-            intent_input=text,
-            session=session,
-            device_id=device_id(hass, "Kitchen Voice"),
-            run=PipelineRun(
-                hass,
-                context=Context(),
-                pipeline=async_get_pipeline(hass),
-                start_stage=PipelineStage.INTENT,
-                end_stage=PipelineStage.INTENT,
-                event_callback=on_event,
-            ),
-        )
-        await pipeline_input.validate()
-        await pipeline_input.execute()
-    return events
 
 
 def spoken(events: list[PipelineEvent]) -> str:
@@ -77,8 +41,17 @@ def spoken(events: list[PipelineEvent]) -> str:
 async def begin_answer(hass: HomeAssistant) -> asyncio.Task[list[PipelineEvent]]:
     """Begin a long answer, and return with its first words."""
     begun = asyncio.Event()
-    task = hass.async_create_task(run_pipeline(hass, "Tell me a story", begun))
+
+    def on_event(event: PipelineEvent) -> None:
+        # The end, too: a test that waits for ever says nothing.
+        if event.type in ("intent-progress", "run-end"):
+            begun.set()
+
+    task = hass.async_create_task(
+        run_pipeline(hass, "Tell me a story", on_event=on_event)
+    )
     await begun.wait()
+    assert not task.done()
     return task
 
 
@@ -176,7 +149,7 @@ async def test_a_disabled_entry_is_gone_until_it_is_enabled(
     )
     await hass.async_block_till_done()
     assert engine_threads() == []
-    assert hass.states.get(AGENT).state == "unavailable"
+    assert entry.state is ConfigEntryState.NOT_LOADED
     await hass.config_entries.async_set_disabled_by(entry.entry_id, None)
     await hass.async_block_till_done()
     assert speech(await ask(hass, "what time is it")) == "It is 14:05."

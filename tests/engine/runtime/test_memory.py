@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 import logging
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -156,6 +157,21 @@ def test_half_an_answer_is_not_begun_again(machine: SmallMachine) -> None:
         machine.run(sequence)
     assert len(sequence.answer) == 2
     assert not sequence.has_begun_again
+
+
+def test_what_cannot_be_kept_costs_no_answer(
+    machine: SmallMachine, cold: list[Tensor], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither a checkpoint on the way nor the one at the end."""
+    with patch.object(SequenceState, "read_kv", side_effect=TORCH_ERROR):
+        logits, usage = machine.answer(PROMPT, 4)
+    assert_equal_bits(logits, cold)
+    assert usage.completion_tokens == 4
+    assert machine.cache.num_prompts == 0
+    assert "is not kept" in caplog.text
+    logits, _ = machine.answer(PROMPT, 4)
+    assert_equal_bits(logits, cold)
+    machine.cache.check_integrity()
 
 
 def test_slots_that_nobody_uses_go_and_others_stay(machine: SmallMachine) -> None:
