@@ -30,6 +30,7 @@ from .runtime import (
     async_remove_cache,
 )
 from .services import async_setup_services
+from .torch_issue import async_tell_torch
 from .warm_up import WarmUp
 
 CONFIG_SCHEMA = cv.config_entry_only_config_schema(DOMAIN)
@@ -109,8 +110,9 @@ async def async_unload_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) ->
 
 
 async def async_remove_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> None:
-    """Leave nothing behind: what the engine kept on disk goes with the entry, and so does its issue."""
+    """Leave nothing behind: what the engine kept on disk goes with the entry, and so do its issues."""
     async_clear_memory_issue(hass, entry)
+    async_tell_torch(hass, entry, None)
     await async_remove_cache(hass, entry)
     await async_remove_history(hass, entry)
 

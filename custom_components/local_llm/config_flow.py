@@ -1,14 +1,15 @@
 """Sets up an entry: which model, where it runs and what it may use."""
 
-from collections.abc import Mapping
-import os
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, override
 
 import probatio
 
+from homeassistant.components.assist_satellite import DOMAIN as SATELLITE_DOMAIN
 from homeassistant.config_entries import (
     SOURCE_RECONFIGURE,
-    ConfigFlow,
+    ConfigEntryState,
     ConfigFlowResult,
     ConfigSubentryData,
     ConfigSubentryFlow,
@@ -21,6 +22,7 @@ from homeassistant.helpers.selector import (
     NumberSelector,
     NumberSelectorConfig,
     NumberSelectorMode,
+    Selector,
     SelectSelector,
     SelectSelectorConfig,
     TextSelector,
@@ -34,26 +36,30 @@ from .const import (
     CONF_PROMPT_CACHE_GIB,
     CONF_WARM_UP,
     DEFAULT_AGENT_NAME,
-    DEFAULT_CONTEXT_LENGTH,
     DEFAULT_DISK_CACHE_GIB,
-    DEFAULT_PROMPT_CACHE_GIB,
     DEFAULT_TASK_NAME,
     DEVICES,
     DOMAIN,
     SUBENTRY_AI_TASK,
     SUBENTRY_CONVERSATION,
 )
-from .failures import EngineUnavailableError, Failure
-from .runtime import (
-    LocalLlmConfigEntry,
-    ModelFacts,
-    async_check_device,
-    async_check_model,
+from .failures import EngineUnavailableError
+from .fit import (
+    SMALLEST_CONTEXT,
+    Machine,
+    Misfit,
+    misfit,
+    needs_in_words,
+    suggested_settings,
+    with_settings,
 )
+from .hub_flow import HubFlow
+from .model_check import async_check_device, async_machine
+from .runtime import LocalLlmConfigEntry
 from .settings import default_agent_data, default_task_data
 from .subentry_flow import ConversationSubentryFlow
 
-_MODEL_MENU = ["builtin", "folder"]
+_MODEL_MENU = ["builtin", "folder", "hub"]
 _FOLDER_SCHEMA = probatio.Schema({probatio.Required(CONF_MODEL): TextSelector()})
 _OPTIONS_SCHEMA = probatio.Schema(
     {probatio.Required(CONF_WARM_UP, default=True): BooleanSelector()}
@@ -69,18 +75,12 @@ _GIB_SELECTOR = NumberSelector(
     )
 )
 
-# Less leaves no room for the text of even a small house.
-_SMALLEST_CONTEXT = 1024
 
-
-class LocalLlmConfigFlow(ConfigFlow, domain=DOMAIN):
+class LocalLlmConfigFlow(HubFlow, domain=DOMAIN):
     """Asks for the model, then for the engine's settings."""
 
     VERSION = 1
     MINOR_VERSION = 2
-
-    _model: str
-    _facts: ModelFacts
 
     @override
     async def async_step_user(
@@ -99,89 +99,121 @@ class LocalLlmConfigFlow(ConfigFlow, domain=DOMAIN):
         self, user_input: dict[str, Any] | None = None
     ) -> ConfigFlowResult:
         """Take the model that comes with the engine."""
+        return await self._async_with_engine(self._async_take_builtin)
+
+    async def async_step_folder(
+        self, user_input: dict[str, Any] | None = None
+    ) -> ConfigFlowResult:
+        """Take a model folder of this machine."""
+        return await self._async_with_engine(self.async_step_path)
+
+    async def async_step_path(
+        self, user_input: dict[str, Any] | None = None
+    ) -> ConfigFlowResult:
+        """Ask which, and check it."""
+        if user_input is not None:
+            folder = await self.hass.async_add_executor_job(
+                self._folder, user_input[CONF_MODEL]
+            )
+            self._failure = await self._async_take_model(folder)
+            if self._failure is None:
+                return await self.async_step_engine()
+        return self._form(
+            "path",
+            self.add_suggested_values_to_schema(_FOLDER_SCHEMA, user_input),
+            field=CONF_MODEL,
+        )
+
+    @override
+    async def async_step_engine(
+        self, user_input: dict[str, Any] | None = None
+    ) -> ConfigFlowResult:
+        """Say what the model needs and what this machine has, and ask for the device and what the engine may use of it."""
+        machine = await self._async_machine()
+        suggested = self._suggested_settings(machine)
+        settings = suggested if user_input is None else user_input
+        refusal = await self._async_refusal(user_input, machine) if user_input else None
+        if user_input and refusal is None:
+            return await self._async_settled(
+                {
+                    **user_input,
+                    CONF_CONTEXT_LENGTH: int(user_input[CONF_CONTEXT_LENGTH]),
+                }
+            )
+        plans = self._facts.plans
+        plan = with_settings(plans.get(settings[CONF_DEVICE], plans["cpu"]), settings)
+        return self.async_show_form(
+            step_id="engine",
+            data_schema=self.add_suggested_values_to_schema(
+                _engine_schema(suggested, self._facts.context_length), settings
+            ),
+            errors={refusal.field: refusal.key} if refusal else None,
+            description_placeholders={
+                "detail": "",
+                "model": self._facts.name,
+                "architecture": self._facts.architecture,
+                "context_length": str(self._facts.context_length),
+                **needs_in_words(
+                    plan, machine, len(self.hass.states.async_all(SATELLITE_DOMAIN))
+                ),
+                **(refusal.placeholders if refusal else {}),
+            },
+        )
+
+    async def _async_take_builtin(self) -> ConfigFlowResult:
         if failure := await self._async_take_model(BUILTIN_MODEL):
             return self.async_abort(
                 reason=failure.key, description_placeholders={"detail": failure.detail}
             )
         return await self.async_step_engine()
 
-    async def async_step_folder(
-        self, user_input: dict[str, Any] | None = None
-    ) -> ConfigFlowResult:
-        """Take a model folder of this machine, once it has been checked."""
-        failure: Failure | None = None
-        if user_input is not None:
-            folder = self._folder(user_input[CONF_MODEL])
-            failure = await self._async_take_model(folder)
-            if failure is None:
-                return await self.async_step_engine()
-        return self.async_show_form(
-            step_id="folder",
-            data_schema=self.add_suggested_values_to_schema(_FOLDER_SCHEMA, user_input),
-            errors={CONF_MODEL: failure.key} if failure else None,
-            description_placeholders={"detail": failure.detail if failure else ""},
-        )
-
-    async def async_step_engine(
-        self, user_input: dict[str, Any] | None = None
-    ) -> ConfigFlowResult:
-        """Ask for the device and what the engine may use of it."""
-        failure: Failure | None = None
-        if user_input is not None:
-            try:
-                await async_check_device(self.hass, user_input[CONF_DEVICE])
-            except EngineUnavailableError as err:
-                failure = err.failure
-            else:
-                return self._finish(user_input)
-        return self.async_show_form(
-            step_id="engine",
-            data_schema=self.add_suggested_values_to_schema(
-                _engine_schema(self._facts.context_length),
-                user_input or self._current_settings(),
-            ),
-            errors={CONF_DEVICE: failure.key} if failure else None,
-            description_placeholders={
-                "detail": failure.detail if failure else "",
-                "model": self._facts.name,
-                "architecture": self._facts.architecture,
-                "size": f"{self._facts.weights_bytes / 1024**3:.2f}",
-                "context_length": str(self._facts.context_length),
-            },
-        )
-
-    async def _async_take_model(self, model: str) -> Failure | None:
-        """Remember a model that the engine can load; say what is wrong with another."""
+    async def _async_refusal(
+        self, settings: dict[str, Any], machine: Machine
+    ) -> Misfit | None:
+        """Say why an engine with these settings could not be loaded, and what to change."""
+        device = settings[CONF_DEVICE]
         try:
-            self._facts = await async_check_model(self.hass, model)
+            await async_check_device(self.hass, device)
         except EngineUnavailableError as err:
-            return err.failure
-        self._model = model
-        return None
+            return Misfit(err.failure.key, CONF_DEVICE, {"detail": err.failure.detail})
+        return misfit(with_settings(self._facts.plans[device], settings), machine)
+
+    async def _async_machine(self) -> Machine:
+        """Return what this machine has, as if the engine that is to be replaced had gone."""
+        machine = await async_machine(self.hass)
+        if self.source != SOURCE_RECONFIGURE:
+            return machine
+        entry: LocalLlmConfigEntry = self._get_reconfigure_entry()
+        if entry.state is not ConfigEntryState.LOADED:
+            return machine
+        return machine.without(entry.runtime_data.engine.status())
 
     def _folder(self, text: str) -> str:
-        """Return one way to write a folder; one without a root lies in Home Assistant's."""
-        return os.path.normpath(self.hass.config.path(text.strip()))
+        """Return the one name of a folder; one without a root lies in Home Assistant's."""
+        path = Path(text.strip())
+        # A name of nobody here is that of a folder.
+        with suppress(RuntimeError):
+            path = path.expanduser()
+        return str(Path(self.hass.config.path(str(path))).resolve())
 
-    def _current_settings(self) -> Mapping[str, Any]:
-        """Return what to suggest: the entry's own settings, as far as they fit the model."""
-        if self.source != SOURCE_RECONFIGURE:
-            return {}
-        current = self._get_reconfigure_entry().data
-        longest = self._facts.context_length
-        return {
-            **current,
-            CONF_CONTEXT_LENGTH: min(current[CONF_CONTEXT_LENGTH], longest),
+    def _suggested_settings(self, machine: Machine) -> dict[str, Any]:
+        """Return what to suggest: the entry's own settings, as far as they fit the model, or what fits the machine."""
+        suggested = {
+            CONF_DEVICE: DEVICES[0],
+            CONF_DISK_CACHE_GIB: DEFAULT_DISK_CACHE_GIB,
+            **suggested_settings(self._facts.plans[DEVICES[0]], machine),
         }
+        if self.source != SOURCE_RECONFIGURE:
+            return suggested
+        current = self._get_reconfigure_entry().data
+        context_length = min(current[CONF_CONTEXT_LENGTH], self._facts.context_length)
+        return {**suggested, **current, CONF_CONTEXT_LENGTH: context_length}
 
     @callback
-    def _finish(self, user_input: dict[str, Any]) -> ConfigFlowResult:
+    @override
+    def _finish(self, settings: dict[str, Any]) -> ConfigFlowResult:
         """Store the entry, unless there is another with this model on this device."""
-        data = {
-            **user_input,
-            CONF_MODEL: self._model,
-            CONF_CONTEXT_LENGTH: int(user_input[CONF_CONTEXT_LENGTH]),
-        }
+        data = {**settings, **self._origin, CONF_MODEL: self._model}
         title = f"Local LLM ({self._facts.name})"
         same = {CONF_MODEL: self._model, CONF_DEVICE: data[CONF_DEVICE]}
         if self.source != SOURCE_RECONFIGURE:
@@ -250,28 +282,24 @@ class LocalLlmOptionsFlow(OptionsFlow):
         )
 
 
-def _engine_schema(context_limit: int) -> probatio.Schema:
+def _engine_schema(suggested: dict[str, Any], context_limit: int) -> probatio.Schema:
     """Return the form of the engine's settings for a model that was made for so many tokens."""
+    devices = SelectSelectorConfig(options=list(DEVICES), translation_key=CONF_DEVICE)
+    context = NumberSelectorConfig(
+        min=min(SMALLEST_CONTEXT, context_limit),
+        max=context_limit,
+        step=1,
+        mode=NumberSelectorMode.BOX,
+    )
+    selectors: dict[str, Selector[Any]] = {
+        CONF_DEVICE: SelectSelector(devices),
+        CONF_PROMPT_CACHE_GIB: _GIB_SELECTOR,
+        CONF_DISK_CACHE_GIB: _GIB_SELECTOR,
+        CONF_CONTEXT_LENGTH: NumberSelector(context),
+    }
     return probatio.Schema(
         {
-            probatio.Required(CONF_DEVICE, default=DEVICES[0]): SelectSelector(
-                SelectSelectorConfig(options=list(DEVICES), translation_key=CONF_DEVICE)
-            ),
-            probatio.Required(
-                CONF_PROMPT_CACHE_GIB, default=DEFAULT_PROMPT_CACHE_GIB
-            ): _GIB_SELECTOR,
-            probatio.Required(
-                CONF_DISK_CACHE_GIB, default=DEFAULT_DISK_CACHE_GIB
-            ): _GIB_SELECTOR,
-            probatio.Required(
-                CONF_CONTEXT_LENGTH, default=min(DEFAULT_CONTEXT_LENGTH, context_limit)
-            ): NumberSelector(
-                NumberSelectorConfig(
-                    min=min(_SMALLEST_CONTEXT, context_limit),
-                    max=context_limit,
-                    step=1,
-                    mode=NumberSelectorMode.BOX,
-                )
-            ),
+            probatio.Required(name, default=suggested[name]): selector
+            for name, selector in selectors.items()
         }
     )

@@ -14,6 +14,9 @@ BUILTIN_MODEL: Final = "builtin"
 CONF_CONTEXT_LENGTH: Final = "context_length"
 CONF_DISK_CACHE_GIB: Final = "disk_cache_gib"
 CONF_PROMPT_CACHE_GIB: Final = "prompt_cache_gib"
+# Where a downloaded model came from
+CONF_REPOSITORY: Final = "repository"
+CONF_REVISION: Final = "revision"
 CONF_WARM_UP: Final = "warm_up"
 
 # A conversation sub-entry: one agent

@@ -7,22 +7,24 @@ from dataclasses import dataclass, field
 import logging
 from pathlib import Path
 import shutil
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from homeassistant.config_entries import ConfigEntry, ConfigSubentryDataWithId
 from homeassistant.const import CONF_DEVICE, CONF_MODEL
 from homeassistant.core import HomeAssistant
-from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.config import GIB, EngineConfig
 
 from .const import (
-    BUILTIN_MODEL,
     CONF_CONTEXT_LENGTH,
     CONF_DISK_CACHE_GIB,
     CONF_PROMPT_CACHE_GIB,
+    CONF_REPOSITORY,
     DOMAIN,
 )
 from .failures import EngineUnavailableError, Failure, load_failure
+from .model_check import check_device, engine_class, model_folder
+from .torch_check import async_torch_failure
+from .torch_issue import async_tell_torch
 
 if TYPE_CHECKING:
     from local_llm_engine.service import Engine
@@ -61,20 +63,6 @@ def as_agents(entry: LocalLlmConfigEntry) -> Sequence[ConfigSubentryDataWithId]:
     return [subentry.as_dict() for subentry in entry.subentries.values()]
 
 
-class ModelFacts(NamedTuple):
-    """What a model folder says of itself. The context length is in tokens."""
-
-    name: str
-    architecture: str
-    weights_bytes: int
-    context_length: int
-
-
-def model_folder(model: str) -> Path:
-    """Return the folder of a model as the entry names it."""
-    return NANO_PATH if model == BUILTIN_MODEL else Path(model)
-
-
 def cache_folder(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> Path:
     """Return where an entry's engine keeps prompts on disk: a place that Home Assistant's backups leave out."""
     return Path(hass.config.cache_path(DOMAIN, entry.entry_id))
@@ -91,31 +79,20 @@ async def async_load_engine(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> 
     Raises:
         EngineUnavailableError: it cannot be loaded.
     """
+    failure = await async_torch_failure(hass)
+    async_tell_torch(hass, entry, failure)
+    if failure:
+        raise EngineUnavailableError(failure)
     return await hass.async_add_executor_job(
         _load, entry.data, cache_folder(hass, entry)
     )
 
 
-async def async_check_model(hass: HomeAssistant, model: str) -> ModelFacts:
-    """Check a model without reading its weights.
-
-    Raises:
-        EngineUnavailableError: it could not be loaded.
-    """
-    return await hass.async_add_executor_job(_check, model)
-
-
-async def async_check_device(hass: HomeAssistant, device: str) -> None:
-    """Check that models can run on a device.
-
-    Raises:
-        EngineUnavailableError: they cannot.
-    """
-    await hass.async_add_executor_job(_check_device, device)
-
-
 def _load(data: Mapping[str, Any], folder: Path) -> Engine:
-    _check_device(data[CONF_DEVICE])
+    check_device(data[CONF_DEVICE])
+    model = model_folder(data[CONF_MODEL])
+    if CONF_REPOSITORY in data and not model.is_dir():
+        raise EngineUnavailableError(Failure("model_gone", data[CONF_REPOSITORY]))
     disk_cache_gib = data[CONF_DISK_CACHE_GIB]
     if not disk_cache_gib:
         _remove_cache(folder)
@@ -127,7 +104,7 @@ def _load(data: Mapping[str, Any], folder: Path) -> Engine:
             cache_folder=folder if disk_cache_gib else None,
             disk_cache_bytes=int(disk_cache_gib * GIB),
         )
-        return _engine_class().load(model_folder(data[CONF_MODEL]), config)
+        return engine_class().load(model, config)
     except Exception as err:
         # Whatever a model folder holds, Home Assistant goes on and shows why the model does not.
         raise EngineUnavailableError(load_failure(err)) from err
@@ -143,32 +120,3 @@ def _remove_cache(folder: Path) -> None:
     # Other entries may have folders beside it.
     with suppress(OSError):
         folder.parent.rmdir()
-
-
-def _check(model: str) -> ModelFacts:
-    try:
-        summary = _engine_class().check(model_folder(model))
-    except Exception as err:
-        raise EngineUnavailableError(load_failure(err)) from err
-    return ModelFacts(
-        summary.name,
-        summary.architecture,
-        summary.weights_bytes,
-        summary.context_length,
-    )
-
-
-def _check_device(device: str) -> None:
-    try:
-        import torch  # noqa: PLC0415
-    except (ImportError, OSError) as err:
-        raise EngineUnavailableError(Failure("torch_missing", str(err))) from err
-    if device == "cuda" and not torch.cuda.is_available():
-        raise EngineUnavailableError(Failure("cuda_missing", torch.__version__))
-
-
-def _engine_class() -> type[Engine]:
-    """Import the engine where it may take its seconds: torch, which it needs, is missing on some systems."""
-    from local_llm_engine.service import Engine  # noqa: PLC0415
-
-    return Engine

@@ -16,7 +16,7 @@ from .cache.prompt_cache import PromptCache
 from .cache.records import CallLog, RecordListener
 from .chat import AnswerDecoder, ChatFormat
 from .config import Device, EngineConfig
-from .errors import ContextLengthError, InvalidRequestError, ModelLoadError
+from .errors import ContextLengthError, InvalidRequestError
 from .models.fingerprint import fingerprint
 from .models.memory import DeviceMemory, device_memory
 from .models.placement import choose_device, choose_num_threads
@@ -43,6 +43,8 @@ from .types import (
     Purpose,
     Usage,
 )
+
+__all__ = ["DeviceMemory", "Engine", "EnginePlan", "EngineStatus"]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -93,7 +95,7 @@ class Engine:
             ModelLoadError: the folder cannot be loaded; the message says which file, which part and why.
             OutOfMemoryError: the device has no room for the model.
         """
-        return cls(_existing_folder(model_path), config or EngineConfig())
+        return cls(Path(model_path), config or EngineConfig())
 
     @staticmethod
     def check(model_path: Path | str) -> ModelSummary:
@@ -102,7 +104,7 @@ class Engine:
         Raises:
             ModelLoadError: as `load` would, for all that can be seen without the weights' values.
         """
-        summary = inspect_model(folder := _existing_folder(model_path))
+        summary = inspect_model(folder := Path(model_path))
         ChatFormat.load(folder)
         return summary
 
@@ -113,7 +115,7 @@ class Engine:
         Raises:
             ModelLoadError: as `check`, but for tokenizer and template; also where the device is not there.
         """
-        return plan_model(_existing_folder(model_path), config or EngineConfig())
+        return plan_model(Path(model_path), config or EngineConfig())
 
     @staticmethod
     def memory(device: Device) -> DeviceMemory | None:
@@ -317,10 +319,3 @@ def _deltas(decoder: AnswerDecoder, event: TokenEvent | FinishEvent) -> list[Del
     calls_tools = event.reason is FinishReason.STOP and decoder.has_tool_calls
     reason = FinishReason.TOOL_CALLS if calls_tools else event.reason
     return [*deltas, FinishDelta(reason, event.usage, event.outcome)]
-
-
-def _existing_folder(model_path: Path | str) -> Path:
-    folder = Path(model_path)
-    if not folder.is_dir():
-        raise ModelLoadError(f"there is no model folder at {folder}")
-    return folder

@@ -58,7 +58,7 @@ def test_where_nobody_can_tell_the_memory_the_engine_loads(
 
 
 def test_a_missing_folder_has_no_plan(tmp_path: Path) -> None:
-    with pytest.raises(ModelLoadError, match="no model folder"):
+    with pytest.raises(ModelLoadError, match="is no folder"):
         Engine.plan(tmp_path / "gone")
 
 

@@ -14,9 +14,10 @@ from custom_components.local_llm.const import BUILTIN_MODEL, DOMAIN
 from homeassistant.config_entries import SOURCE_USER, ConfigEntryState, ConfigFlowResult
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType, InvalidData
+from local_llm_engine import service
 from local_llm_engine.builtin import NANO_PATH
-from local_llm_engine.config import GIB
-from local_llm_engine.service import Engine
+from local_llm_engine.config import GIB, EngineConfig
+from local_llm_engine.service import DeviceMemory, Engine
 
 from .conftest import AGENT, AddEntry, ask, speech
 
@@ -33,6 +34,19 @@ def _home(home: None) -> None:
     """Set up what a real Home Assistant always has."""
 
 
+@pytest.fixture(autouse=True)
+def _large_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have 64 GiB of memory, half of it unused, whatever machine this is."""
+    set_memory(monkeypatch, 64, 32)
+
+
+def set_memory(
+    monkeypatch: pytest.MonkeyPatch, total_gib: float, available_gib: float
+) -> None:
+    memory = DeviceMemory(int(total_gib * GIB), int(available_gib * GIB))
+    monkeypatch.setattr(service, "device_memory", lambda device: memory)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A model folder that may be spoilt."""
@@ -44,7 +58,7 @@ async def start(hass: HomeAssistant, choice: str) -> ConfigFlowResult:
         DOMAIN, context={"source": SOURCE_USER}
     )
     assert menu["type"] is FlowResultType.MENU
-    assert menu["menu_options"] == ["builtin", "folder"]
+    assert menu["menu_options"] == ["builtin", "folder", "hub"]
     return await go_on(hass, menu, next_step_id=choice)
 
 
@@ -65,11 +79,20 @@ async def test_builtin_model(hass: HomeAssistant) -> None:
     form = await start(hass, "builtin")
     assert (form["type"], form["step_id"]) == (FlowResultType.FORM, "engine")
     assert form["description_placeholders"] == {
-        "detail": "",
-        "model": "nano",
         "architecture": "qwen3_5_text",
-        "size": "0.01",
+        "checkpoint": "0.3 MiB",
+        "context": "16384",
         "context_length": "32768",
+        "detail": "",
+        "dtype": "float32",
+        "gpu": "–",
+        "kv": "2.0 MiB",
+        "model": "nano",
+        "ram": "64.00 GiB / 32.00 GiB",
+        "satellites": "0",
+        "satellites_cache": "0.01 GiB",
+        "slots": "0.09 GiB",
+        "weights": "0.01 GiB",
     }
     result = await go_on(hass, form, **SETTINGS)
     await hass.async_block_till_done()
@@ -105,7 +128,7 @@ async def test_what_the_forms_suggest_is_enough(hass: HomeAssistant) -> None:
 
 async def test_folder(hass: HomeAssistant, folder: Path) -> None:
     form = await start(hass, "folder")
-    assert (form["type"], form["step_id"]) == (FlowResultType.FORM, "folder")
+    assert (form["type"], form["step_id"]) == (FlowResultType.FORM, "path")
     form = await go_on(hass, form, model=f" {folder}/ ")
     assert form["step_id"] == "engine"
     result = await go_on(hass, form, **SETTINGS)
@@ -167,7 +190,7 @@ async def test_a_folder_that_cannot_be_loaded_is_told_in_words(
 ) -> None:
     spoil(folder)
     form = await go_on(hass, await start(hass, "folder"), model=str(folder))
-    assert form["step_id"] == "folder"
+    assert form["step_id"] == "path"
     assert form["errors"] == {"model": error}
     assert form["description_placeholders"]["detail"]
     shutil.copytree(NANO_PATH, folder, dirs_exist_ok=True)
@@ -175,28 +198,78 @@ async def test_a_folder_that_cannot_be_loaded_is_told_in_words(
     assert form["step_id"] == "engine"
 
 
-async def test_without_torch_the_form_says_where_it_can_run(
+async def test_an_engine_that_cannot_be_imported_is_told(
     hass: HomeAssistant, folder: Path
 ) -> None:
     with patch.dict(sys.modules, {"local_llm_engine.service": None}):
         result = await start(hass, "builtin")
         assert result["type"] is FlowResultType.ABORT
-        assert result["reason"] == "torch_missing"
+        assert result["reason"] == "torch_broken"
         assert (
             "local_llm_engine.service" in result["description_placeholders"]["detail"]
         )
         form = await go_on(hass, await start(hass, "folder"), model=str(folder))
-        assert form["errors"] == {"model": "torch_missing"}
+        assert form["errors"] == {"model": "torch_broken"}
 
 
-@pytest.mark.parametrize("broken", [None, OSError("libc.musl-x86_64.so.1")])
-async def test_a_torch_that_cannot_be_imported_is_told(
-    hass: HomeAssistant, broken: OSError | None
+@pytest.mark.parametrize(
+    ("available_gib", "settings", "error"),
+    [
+        (0.5, {}, {"device": "model_too_large"}),
+        (0.53, {"context_length": 16_384}, {"context_length": "context_too_large"}),
+        (0.75, {}, {"prompt_cache_gib": "prompt_cache_too_large"}),
+    ],
+    ids=["weights", "context", "cache"],
+)
+async def test_what_does_not_fit_is_refused_where_it_can_be_changed(
+    hass: HomeAssistant,
+    monkeypatch: pytest.MonkeyPatch,
+    available_gib: float,
+    settings: dict[str, object],
+    error: dict[str, str],
 ) -> None:
     form = await start(hass, "builtin")
-    with patch.dict(sys.modules, {"torch": None}):
-        form = await go_on(hass, form, **SETTINGS)
-    assert form["errors"] == {"device": "torch_missing"}
+    set_memory(monkeypatch, 8, available_gib)
+    form = await go_on(hass, form, **SETTINGS | settings)
+    assert form["step_id"] == "engine"
+    assert form["errors"] == error
+    assert form["description_placeholders"]["needed"].endswith(" GiB")
+    fitting = {"prompt_cache_gib": 0, "context_length": 1024}
+    set_memory(monkeypatch, 8, max(available_gib, 0.53))
+    with patch("custom_components.local_llm.async_setup_entry", return_value=True):
+        result = await go_on(hass, form, **SETTINGS | fitting)
+    assert result["type"] is FlowResultType.CREATE_ENTRY
+
+
+async def test_a_small_machine_is_asked_for_what_fits(
+    hass: HomeAssistant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_memory(monkeypatch, 4, 2)
+    form = await start(hass, "builtin")
+    with patch("custom_components.local_llm.async_setup_entry", return_value=True):
+        result = await go_on(hass, form)
+    assert result["data"]["prompt_cache_gib"] == 1.25
+    assert result["data"]["context_length"] == 16_384
+
+
+@pytest.mark.parametrize("name", ["~/model", "{home}/link", "{home}/./link/../model"])
+async def test_a_folder_has_one_name(
+    hass: HomeAssistant, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("HOME", str(folder.parent))
+    (folder.parent / "link").symlink_to(folder)
+    form = await start(hass, "folder")
+    form = await go_on(hass, form, model=name.format(home=folder.parent))
+    with patch("custom_components.local_llm.async_setup_entry", return_value=True):
+        result = await go_on(hass, form, **SETTINGS)
+    assert result["data"]["model"] == str(folder)
+
+
+async def test_a_person_who_is_not_here_is_a_folder_that_is_not(
+    hass: HomeAssistant,
+) -> None:
+    form = await go_on(hass, await start(hass, "folder"), model="~nobody-here/model")
+    assert form["errors"] == {"model": "model_unreadable"}
 
 
 async def test_a_missing_graphics_card_is_told(hass: HomeAssistant) -> None:
@@ -280,6 +353,30 @@ async def test_reconfigure_loads_the_new_model_once(
     assert status.context_length == 4096
     assert status.disk_cache_limit_bytes == GIB // 4
     assert hass.states.get(AGENT) is not None
+
+
+@pytest.mark.parametrize("is_loaded", [True, False], ids=["loaded", "not loaded"])
+async def test_reconfigure_counts_what_the_old_engine_gives_back(
+    hass: HomeAssistant,
+    add_entry: AddEntry,
+    monkeypatch: pytest.MonkeyPatch,
+    is_loaded: bool,
+) -> None:
+    entry = await add_entry()
+    await ask(hass, "hello")
+    held = entry.runtime_data.engine.status().prompt_cache_bytes
+    assert held > 0
+    if not is_loaded:
+        await hass.config_entries.async_unload(entry.entry_id)
+    plan = Engine.plan(NANO_PATH, EngineConfig(context_length=4096))
+    needed = plan.device_bytes + int(SETTINGS["prompt_cache_gib"] * GIB) + GIB // 2
+    set_memory(monkeypatch, 8, (needed - held) / GIB)
+    form = await reconfigure(hass, entry, "builtin")
+    with patch("custom_components.local_llm.async_setup_entry", return_value=True):
+        result = await go_on(hass, form, **SETTINGS)
+        await hass.async_block_till_done()
+    expected = {True: None, False: {"prompt_cache_gib": "prompt_cache_too_large"}}
+    assert result.get("errors") == expected[is_loaded]
 
 
 async def test_reconfigure_suggests_the_default_to_an_entry_from_before(
