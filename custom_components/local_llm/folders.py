@@ -5,7 +5,8 @@ from pathlib import Path
 from homeassistant.const import CONF_MODEL
 from homeassistant.core import HomeAssistant
 
-from .runtime import LocalLlmConfigEntry, model_folder
+from .model_check import model_folder
+from .runtime import LocalLlmConfigEntry
 
 
 def without_folders(hass: HomeAssistant, entry: LocalLlmConfigEntry, text: str) -> str:

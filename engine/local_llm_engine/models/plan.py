@@ -19,6 +19,7 @@ from .model import ModelSummary
 TYPICAL_PROMPT_TOKENS = 5_000
 # What all prompts of a house have in common ends in so many segments: tools, house, date.
 _SHARED_CHECKPOINTS = 3
+_NUM_SLOTS = len({purpose.slot for purpose in Purpose})
 _FLOAT32_BYTES = 4
 _HALF_BYTES = 2
 
@@ -56,7 +57,7 @@ class StateBytes:
 class EnginePlan:
     """What an engine will need. Bytes of RAM, or of the GPU for all that lies on `device`.
 
-    The slots hold the state of live sequences, one a purpose, each with room for the context length.
+    The slots hold the state of live sequences, each with room for the context length.
     `prompt_cache_bytes` is what finished prompts may take in RAM. On a CPU, weights that are stored in
     `dtype` stay in their file and only fill memory that would otherwise be free.
     """
@@ -78,7 +79,7 @@ class EnginePlan:
     def slots_bytes(self) -> int:
         """Bytes of all slots, on the device."""
         slot = self.context_length * self.state.token + self.state.recurrent
-        return len(Purpose) * slot
+        return _NUM_SLOTS * slot
 
     @property
     def device_bytes(self) -> int:
@@ -112,10 +113,10 @@ class EnginePlan:
 
     def longest_context(self, device_bytes: int) -> int:
         """Return the most tokens of context for which weights and slots fit into so many bytes; 0 where none do."""
-        left = device_bytes - self.weights_bytes - len(Purpose) * self.state.recurrent
+        left = device_bytes - self.weights_bytes - _NUM_SLOTS * self.state.recurrent
         if left < 0:
             return 0
-        token_bytes = len(Purpose) * self.state.token
+        token_bytes = _NUM_SLOTS * self.state.token
         longest = self.model.context_length
         return min(longest, left // token_bytes) if token_bytes else longest
 

@@ -13,7 +13,6 @@ from pytest_homeassistant_custom_component.common import (
     async_capture_events,
 )
 
-from custom_components import local_llm
 from custom_components.local_llm.const import DOMAIN
 from homeassistant.config_entries import ConfigEntryState
 from homeassistant.const import EVENT_HOMEASSISTANT_STOP, EVENT_STATE_CHANGED
@@ -26,6 +25,7 @@ from .conftest import AGENT, AddEntry, AddScripted, ask, speech
 from .integration_files import MODULES
 from .scripted import says
 
+NATIVE = ("torch", "tokenizers", "safetensors", "llguidance", "huggingface_hub")
 # What of the engine is there before anything native is
 DOOR = ("", ".types", ".errors", ".config", ".builtin")
 ENGINE_THREADS = ["local_llm_disk", "local_llm_engine"]
@@ -217,45 +217,25 @@ async def test_a_change_just_before_the_end_revives_nothing(
     assert engine.warmed == []
 
 
-<<<<<<< HEAD
 async def test_no_module_imports_what_some_systems_cannot_install(
     hass: HomeAssistant,
 ) -> None:
-    """There the config flow must open all the same, and say what is missing."""
-    names = [module.stem for module in MODULES]
-    code = (
-        "import importlib, sys; sys.modules |= dict.fromkeys(['llguidance', 'torch']); "
-        f"[importlib.import_module(f'custom_components.local_llm.{{name}}') for name in {names}]; "
-        "print({'safetensors', 'tokenizers'} & set(sys.modules))"
-    )
-=======
-NATIVE = ("torch", "tokenizers", "safetensors", "llguidance", "huggingface_hub")
-
-
-async def test_the_integration_is_imported_without_what_may_be_missing(
-    hass: HomeAssistant,
-) -> None:
-    """Only what speaks with the hub, which is imported when somebody asks for it, needs its library."""
-    modules = [
-        f"{local_llm.__name__}.{path.stem}".removesuffix(".__init__")
-        for path in Path(local_llm.__file__).parent.glob("*.py")
-        if path.stem not in {"hub", "hub_files"}
+    """There the config flow must open all the same, and say what is missing; only the hub's modules need its library."""
+    names = [
+        f"custom_components.local_llm.{module.stem}"
+        for module in MODULES
+        if module.stem not in {"hub", "hub_files"}
     ]
-    modules += [f"local_llm_engine{part}" for part in DOOR]
-    code = f"import sys; sys.modules.update(dict.fromkeys({NATIVE}))\n"
-    code += "\n".join(f"import {module}" for module in modules)
->>>>>>> 90ad1e6 (Find out before it is imported whether PyTorch can run, install it where it is missing, say what a model needs, and bring models of Hugging Face)
+    names += [f"local_llm_engine{part}" for part in DOOR]
+    code = (
+        f"import importlib, sys; sys.modules |= dict.fromkeys({NATIVE}); "
+        f"[importlib.import_module(name) for name in {names}]"
+    )
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", code, stderr=asyncio.subprocess.PIPE
     )
-<<<<<<< HEAD
-    out, _ = await process.communicate()
-    assert out.decode().strip() == "set()"
-=======
     _, errors = await process.communicate()
-    assert errors.decode() == ""
-    assert process.returncode == 0
->>>>>>> 90ad1e6 (Find out before it is imported whether PyTorch can run, install it where it is missing, say what a model needs, and bring models of Hugging Face)
+    assert process.returncode == 0, errors.decode()
 
 
 async def test_actions_are_there_before_any_entry(

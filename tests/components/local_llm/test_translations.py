@@ -236,7 +236,7 @@ def test_an_issue_without_a_text_is_noticed(
 def test_a_step_without_texts_is_noticed(shown_texts: Shown) -> None:
     result = {
         "type": "form",
-        "step_id": "folder",
+        "step_id": "path",
         "data_schema": probatio.Schema({"unheard_of": str}),
         "errors": {"base": "unheard_of"},
     }
@@ -244,7 +244,7 @@ def test_a_step_without_texts_is_noticed(shown_texts: Shown) -> None:
     shown_texts.note_step("config", {"type": "abort", "reason": "unheard_of"})
     assert shown_texts.faults == [
         "config.error.unheard_of is shown, but has no text",
-        "config.step.folder.data.unheard_of is shown, but has no text",
+        "config.step.path.data.unheard_of is shown, but has no text",
         "config.abort.unheard_of is shown, but has no text",
     ]
     shown_texts.faults.clear()
