@@ -18,6 +18,7 @@ from .const import DOMAIN
 from .engine_entity import async_register_engine_device
 from .failures import MEMORY_TOO_SMALL, EngineUnavailableError
 from .insight import Insight
+from .left_models import async_tell_left_models
 from .memory_issue import async_clear_memory_issue, async_raise_memory_issue
 from .migration import async_migrate
 from .prefetch import Prefetch
@@ -110,9 +111,13 @@ async def async_unload_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) ->
 
 
 async def async_remove_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> None:
-    """Leave nothing behind: what the engine kept on disk goes with the entry, and so do its issues."""
+    """Leave nothing behind: what the engine kept on disk goes with the entry, and so do its issues.
+
+    A downloaded model stays, and is told.
+    """
     async_clear_memory_issue(hass, entry)
     async_tell_torch(hass, entry, None)
+    await async_tell_left_models(hass)
     await async_remove_cache(hass, entry)
     await async_remove_history(hass, entry)
 

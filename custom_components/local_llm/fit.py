@@ -127,7 +127,7 @@ def needs_in_words(
         "kv": mib(plan.kv_bytes_per_1000_tokens),
         "context": str(plan.context_length),
         "slots": gib(plan.slots_bytes),
-        "checkpoint": mib(plan.state.checkpoint),
+        "satellite": mib(plan.satellites_bytes(1) - plan.satellites_bytes(0)),
         "satellites": str(num_satellites),
         "satellites_cache": gib(plan.satellites_bytes(num_satellites)),
         "ram": _memory(machine.ram),

@@ -7,9 +7,7 @@ start. Never logs or keeps a token.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 import errno
-import fcntl
 import json
-import os
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -28,6 +26,7 @@ from huggingface_hub.errors import (
 from .disk_room import nbytes_in, require_room
 from .failures import EngineUnavailableError, Failure
 from .hub_files import DamagedFileError, HubFile, HubModel, Transfer
+from .hub_models import held
 
 _WEIGHTS: Final = "model.safetensors"
 _INDEX: Final = "model.safetensors.index.json"
@@ -115,7 +114,7 @@ class Hub:
             CancelledError: `is_cancelled` said so; the same.
         """
         transfer = self._transfer(model.repository, model.commit)
-        with _failures_told(), _held(folder):
+        with _failures_told(), held(folder):
             require_room(folder, model.nbytes - nbytes_in(folder))
             num_bytes = 0
             for file in model.files:
@@ -190,17 +189,3 @@ def _failure(key: str, err: Exception) -> Failure:
     if isinstance(err, OSError) and err.errno in (errno.ENOSPC, errno.EDQUOT):
         key = "disk_full"
     return Failure(key, str(err) or type(err).__name__)
-
-
-@contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Make a folder, and hold it so that nobody else brings anything there."""
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError as err:
-        raise EngineUnavailableError(Failure("already_downloading", "")) from err
-    finally:
-        os.close(descriptor)

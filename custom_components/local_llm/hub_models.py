@@ -1,14 +1,17 @@
 """Where models that were brought from a hub lie: one folder each, under a place that backups leave out."""
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+import fcntl
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from homeassistant.core import HomeAssistant
 
 from .const import DOMAIN
+from .failures import EngineUnavailableError, Failure
 
 if TYPE_CHECKING:
     from .hub_files import HubModel
@@ -69,3 +72,30 @@ def _holds(folder: Path, model: HubModel) -> bool:
             (folder / file.name).stat().st_size == file.nbytes for file in model.files
         )
     return False
+
+
+@contextmanager
+def held(unfinished: Path) -> Iterator[None]:
+    """Make the folder of an unfinished model, and hold it so that nobody else brings anything there.
+
+    Raises:
+        EngineUnavailableError: somebody does.
+    """
+    unfinished.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(unfinished, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as err:
+        raise EngineUnavailableError(Failure("already_downloading", "")) from err
+    finally:
+        os.close(descriptor)
+
+
+def is_being_brought(folder: Path) -> bool:
+    """Whether somebody holds a folder now."""
+    try:
+        with held(folder):
+            return False
+    except EngineUnavailableError:
+        return True

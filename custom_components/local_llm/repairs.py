@@ -8,6 +8,7 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers import issue_registry as ir
 
 from .const import DOMAIN, SUBENTRY_CONVERSATION
+from .left_models import async_remove_left_model
 from .prompt_lines import INSTRUCTIONS
 from .runtime import LocalLlmConfigEntry
 
@@ -17,7 +18,9 @@ type _Data = dict[str, str | int | float | None]
 async def async_create_fix_flow(
     hass: HomeAssistant, issue_id: str, data: _Data | None
 ) -> RepairsFlow:
-    """Return the flow that mends an issue; only those of restless prompts can be mended here."""
+    """Return the flow that mends an issue."""
+    if data and (folder := data.get("folder")):
+        return LeftModelFlow(str(folder))
     return RestlessPromptFlow(data or {})
 
 
@@ -82,3 +85,38 @@ class RestlessPromptFlow(RepairsFlow):
             entry.runtime_data.prompt_history.forget(
                 cast("str", self._data["agent_id"])
             )
+
+
+class LeftModelFlow(RepairsFlow):
+    """Offers to remove a downloaded model that nobody uses."""
+
+    def __init__(self, folder: str) -> None:
+        """Take the model's folder."""
+        self._folder = folder
+
+    async def async_step_init(
+        self, user_input: dict[str, str] | None = None
+    ) -> RepairsFlowResult:
+        """Let the person choose."""
+        issue = ir.async_get(self.hass).async_get_issue(DOMAIN, self.issue_id)
+        return self.async_show_menu(
+            step_id="init",
+            menu_options=["remove", "ignore"],
+            description_placeholders=(
+                issue.translation_placeholders if issue is not None else None
+            ),
+        )
+
+    async def async_step_remove(
+        self, user_input: dict[str, str] | None = None
+    ) -> RepairsFlowResult:
+        """Remove it."""
+        await async_remove_left_model(self.hass, self._folder)
+        return self.async_create_entry(data={})
+
+    async def async_step_ignore(
+        self, user_input: dict[str, str] | None = None
+    ) -> RepairsFlowResult:
+        """Say no more of it."""
+        ir.async_ignore_issue(self.hass, DOMAIN, self.issue_id, True)
+        return self.async_abort(reason="ignored")

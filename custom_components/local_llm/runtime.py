@@ -22,6 +22,7 @@ from .const import (
     DOMAIN,
 )
 from .failures import EngineUnavailableError, Failure, load_failure
+from .left_models import async_tell_left_models
 from .model_check import check_device, engine_class, model_folder
 from .torch_check import async_torch_failure
 from .torch_issue import async_tell_torch
@@ -81,6 +82,7 @@ async def async_load_engine(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> 
     """
     failure = await async_torch_failure(hass)
     async_tell_torch(hass, entry, failure)
+    await async_tell_left_models(hass)
     if failure:
         raise EngineUnavailableError(failure)
     return await hass.async_add_executor_job(

@@ -17,6 +17,8 @@ from .model import ModelSummary
 
 # A house of a hundred entities with its tools, in tokens.
 TYPICAL_PROMPT_TOKENS = 5_000
+# What of a prompt is one satellite's alone: where it stands, and how its last message begins
+_OWN_TOKENS = 100
 # What all prompts of a house have in common ends in so many segments: tools, house, date.
 _SHARED_CHECKPOINTS = 3
 _NUM_SLOTS = len({purpose.slot for purpose in Purpose})
@@ -98,7 +100,7 @@ class EnginePlan:
     ) -> int:
         """Bytes of the prompt cache that keep the prompts of so many satellites warm, and one of no device.
 
-        All of them share what they have in common; each needs a checkpoint of its own.
+        All of them share what they have in common; each needs a checkpoint and the KV of its own lines.
         """
         interval = grid_interval(
             checkpoint_bytes=self.state.checkpoint,
@@ -106,10 +108,10 @@ class EnginePlan:
             budget_bytes=self.prompt_cache_bytes,
         )
         num_inside = prompt_tokens // interval if interval else 0
-        num_checkpoints = _SHARED_CHECKPOINTS + num_inside + num_satellites + 1
-        return (
-            prompt_tokens * self.state.token + num_checkpoints * self.state.checkpoint
-        )
+        num_prompts = num_satellites + 1
+        num_tokens = prompt_tokens + num_prompts * _OWN_TOKENS
+        num_checkpoints = _SHARED_CHECKPOINTS + num_inside + num_prompts
+        return num_tokens * self.state.token + num_checkpoints * self.state.checkpoint
 
     def longest_context(self, device_bytes: int) -> int:
         """Return the most tokens of context for which weights and slots fit into so many bytes; 0 where none do."""

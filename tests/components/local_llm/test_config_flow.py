@@ -80,7 +80,7 @@ async def test_builtin_model(hass: HomeAssistant) -> None:
     assert (form["type"], form["step_id"]) == (FlowResultType.FORM, "engine")
     assert form["description_placeholders"] == {
         "architecture": "qwen3_5_text",
-        "checkpoint": "0.3 MiB",
+        "satellite": "0.5 MiB",
         "context": "16384",
         "context_length": "32768",
         "detail": "",

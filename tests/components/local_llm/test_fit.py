@@ -134,7 +134,7 @@ def test_needs_in_words(plan: EnginePlan) -> None:
         "kv": "31.2 MiB",
         "context": "16384",
         "slots": "1.65 GiB",
-        "checkpoint": "50.0 MiB",
+        "satellite": "53.1 MiB",
         "satellites": "3",
         "satellites_cache": words["satellites_cache"],
         "ram": "24.00 GiB / 12.00 GiB",

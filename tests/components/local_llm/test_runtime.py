@@ -1,6 +1,9 @@
 """What an entry's engine keeps on disk: where it lies, that it outlives a restart, and when it goes."""
 
+import logging
+import os
 from pathlib import Path, PurePath
+import shutil
 
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
@@ -10,6 +13,9 @@ from custom_components.local_llm.runtime import cache_folder
 from homeassistant.components.backup.const import EXCLUDE_FROM_BACKUP
 from homeassistant.config_entries import ConfigEntryState
 from homeassistant.core import HomeAssistant
+from local_llm_engine.builtin import NANO_PATH
+from local_llm_engine.config import GIB, EngineConfig
+from local_llm_engine.service import Engine
 
 from .conftest import AddEntry, ask, speech
 from .test_warm_up import TEMPLATE_TOKENS, warm_up
@@ -98,6 +104,39 @@ async def test_disk_space_taken_away_keeps_nothing_of_earlier(
     await hass.async_block_till_done()
     assert entry.runtime_data.engine.status().disk_cache_limit_bytes == 0
     assert not cache_folder(hass, entry).exists()
+
+
+async def test_another_model_takes_the_place_of_what_the_last_one_kept_quietly(
+    hass: HomeAssistant,
+    entry: MockConfigEntry,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    await warm_up(hass)
+    kept = set(files_in(cache_folder(hass, entry)))
+    model = shutil.copytree(NANO_PATH, tmp_path / "model")
+    os.utime(model / "model.safetensors")
+    caplog.clear()
+    hass.config_entries.async_update_entry(
+        entry, data={**entry.data, "model": str(model)}
+    )
+    await hass.async_block_till_done()
+    assert entry.runtime_data.engine.status().notices == ()
+    assert not kept & set(files_in(cache_folder(hass, entry)))
+    assert speech(await ask(hass, "what time is it")) == "It is 14:05."
+    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
+
+
+async def test_the_plan_of_satellites_is_what_their_prompts_take(
+    hass: HomeAssistant, entry: MockConfigEntry
+) -> None:
+    """Checkpoints on a coarser grid than planned cost less; never more than is planned, nor less than half."""
+    warm = await warm_up(hass)
+    tokens = max(prompt["prompt_tokens"] for prompt in warm)
+    config = EngineConfig(context_length=8192, prompt_cache_bytes=GIB // 16)
+    plan = Engine.plan(NANO_PATH, config)
+    planned = plan.satellites_bytes(len(warm) - 1, tokens)
+    assert planned / 2 < entry.runtime_data.engine.status().prompt_cache_bytes < planned
 
 
 async def test_a_folder_that_cannot_be_used_costs_only_what_it_would_keep(

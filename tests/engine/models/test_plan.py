@@ -124,11 +124,12 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) 
         plan_of_nano(device="cuda")
 
 
-def test_each_satellite_costs_a_checkpoint() -> None:
+def test_each_satellite_costs_a_checkpoint_and_its_own_lines() -> None:
     plan = plan_of_nano()
     costs = [plan.satellites_bytes(count) for count in (0, 1, 5)]
-    assert costs[1] - costs[0] == plan.state.checkpoint
-    assert costs[2] - costs[0] == 5 * plan.state.checkpoint
+    one = plan.state.checkpoint + 100 * plan.state.token
+    assert costs[1] - costs[0] == one
+    assert costs[2] - costs[0] == 5 * one
 
 
 def test_what_is_too_long_is_refused_with_what_would_fit() -> None:
