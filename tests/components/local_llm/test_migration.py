@@ -5,6 +5,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.local_llm.config_flow import LocalLlmConfigFlow
 from custom_components.local_llm.const import DOMAIN
+from custom_components.local_llm.settings import default_task_data
 from homeassistant.config_entries import ConfigEntryState
 from homeassistant.core import HomeAssistant
 from local_llm_engine.config import GIB
@@ -32,6 +33,9 @@ async def test_an_entry_of_the_first_version_takes_the_defaults_of_what_it_lacks
     assert entry.minor_version == LocalLlmConfigFlow.MINOR_VERSION
     assert entry.data == {**FIRST, "disk_cache_gib": 4.0}
     assert entry.runtime_data.engine.status().disk_cache_limit_bytes == 4 * GIB
+    (task,) = entry.get_subentries_of_type("ai_task_data")
+    assert task.data == default_task_data("builtin")
+    assert len(hass.states.async_entity_ids("ai_task")) == 1
     await hass.config_entries.async_remove(entry.entry_id)
 
 
