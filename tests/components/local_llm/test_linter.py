@@ -116,7 +116,7 @@ QUIET = """\
 HIDDEN = """\
 {% if is_state('input_boolean.guests', 'on') %}
 Guests are here since
-{{ relative_time(states.person.ada.last_changed) }}.
+{{ now().strftime('%H:%M') }}.
 {% endif %}"""
 
 MASKED = """\
@@ -154,7 +154,7 @@ MASKED = """\
             "{{ time_since(states.person.ada.last_changed, 2) }}",
             [(1, "clock", 32)],
         ),
-        ("{{ time_until(today_at() + timedelta(days=3), 3) }}", [(1, "clock", 86400)]),
+        ("{{ time_until(today_at() + timedelta(days=3), 0) }}", [(1, "clock", 86400)]),
         (
             "Be kind.\n{{ as_timestamp(now()) | timestamp_custom('%H:%M') }}",
             [(2, "clock", 1440)],
@@ -166,7 +166,7 @@ MASKED = """\
         (LOOP, [(2, "state", "light"), (2, "count", "light")]),
         (MANY_LINES, [(3, "clock", 1440)]),
         (QUIET, [(5, "state", "light")]),
-        (HIDDEN, [(1, "state", "input_boolean.guests"), (3, "clock", 8)]),
+        (HIDDEN, [(1, "state", "input_boolean.guests"), (3, "clock", 1440)]),
         (MASKED, [(4, "state", "light.hall")]),
         (
             "{% if is_state('alarm_control_panel.home', 'armed_away') %}\nHush.\n{% endif %}",

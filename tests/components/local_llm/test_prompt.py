@@ -18,6 +18,7 @@ from custom_components.local_llm.prompt import (
 from custom_components.local_llm.settings import AgentSettings
 from homeassistant.components import conversation
 from homeassistant.core import Context, HomeAssistant
+from homeassistant.exceptions import HomeAssistantError, Unauthorized
 from homeassistant.helpers import (
     area_registry as ar,
     device_registry as dr,
@@ -28,7 +29,7 @@ from homeassistant.helpers import (
 )
 from local_llm_engine.types import ChatRequest, Purpose
 
-from .conftest import AGENT, AddScripted, ask, chat_log
+from .conftest import AGENT, AddScripted, ask, chat_log, speech
 from .house import (
     HOUSE,
     LIGHTS,
@@ -400,6 +401,84 @@ async def test_several_apis_stand_side_by_side(
     assert not any(
         name in request.messages[0].text for name in ("two__", "HassStartTimer")
     )
+
+
+async def test_devices_share_all_but_their_own_lines_with_several_apis_too(
+    hass: HomeAssistant, house: None
+) -> None:
+    """Home Assistant's own way to merge them parts one device from another near the start."""
+    llm.async_register_api(hass, OtherAPI(hass=hass, id="one", name="One"))
+    for api_ids in (["assist", "one"], ["one", "assist"]):
+        requests = [
+            await request_of(hass, name, llm_hass_api=api_ids)
+            for name in (None, *SATELLITES)
+        ]
+        heads = [request.messages[0].parts[:3] for request in requests]
+        assert heads == [heads[0]] * len(heads)
+        assert [part.segment for part in heads[0]] == ["instructions", "house", "date"]
+        assert [request.tools for request in requests] == [requests[0].tools] * 4
+
+
+class FailingAPI(llm.API):
+    """An API that cannot be used."""
+
+    def __init__(self, hass: HomeAssistant, id: str, error: HomeAssistantError) -> None:
+        super().__init__(hass=hass, id=id, name=id.title())
+        self._error = error
+
+    async def async_get_api_instance(
+        self, llm_context: llm.LLMContext
+    ) -> llm.APIInstance:
+        raise self._error
+
+
+@pytest.mark.parametrize("place", [0, 1, 2], ids=["first", "second", "last"])
+@pytest.mark.parametrize(
+    ("api", "error", "words"),
+    [
+        (
+            "cloud",
+            HomeAssistantError("it is down"),
+            "it is down",
+        ),
+        ("admin", Unauthorized(), "Unauthorized"),
+        ("gone", None, "API gone not found"),
+    ],
+    ids=["fails", "for administrators", "lost"],
+)
+async def test_of_several_apis_the_one_that_cannot_be_used_is_named(
+    hass: HomeAssistant,
+    house: None,
+    place: int,
+    api: str,
+    error: HomeAssistantError | None,
+    words: str,
+) -> None:
+    llm.async_register_api(hass, OtherAPI(hass=hass, id="one", name="One"))
+    if error:
+        llm.async_register_api(hass, FailingAPI(hass, api, error))
+    api_ids = ["assist", "one"]
+    api_ids.insert(place, api)
+    with pytest.raises(HomeAssistantError) as caught:
+        await request_of(hass, "Kitchen Voice", llm_hass_api=api_ids)
+    assert caught.value.translation_key == "api_unavailable"
+    assert caught.value.translation_placeholders == {"api": api, "detail": words}
+
+
+async def test_an_agent_with_an_api_for_administrators_says_so_to_everybody(
+    hass: HomeAssistant, scripted: AddScripted
+) -> None:
+    """A satellite speaks for nobody: warm-ups and questions fail alike, and both name the API."""
+    llm.async_register_api(hass, FailingAPI(hass, "admin", Unauthorized()))
+    engine = await scripted(says("Yes."), agent={"llm_hass_api": ["assist", "admin"]})
+    with pytest.raises(HomeAssistantError, match="cannot use admin of Home Assistant"):
+        await hass.services.async_call(
+            DOMAIN, "warm_up", blocking=True, return_response=True
+        )
+    result = await ask(hass, "hello", "Kitchen Voice")
+    assert "cannot use admin of Home Assistant: Unauthorized" in speech(result)
+    assert not engine.requests
+    assert not engine.warmed
 
 
 class DeviceAPI(llm.API):

@@ -84,10 +84,12 @@ async def test_an_entity_that_is_renamed_again_and_again_is_told(
     filled = told.translation_placeholders
     assert filled is not None
     assert filled["agent"] == "Local LLM"
-    assert filled["line"] == "- names: Lamp 3"
+    # Home Assistant 2026.11 puts a device's name before its entity's.
+    assert filled["line"].startswith("- names: ")
+    assert filled["line"].endswith("Lamp 3")
     assert filled["changes"] == "3"
     text = engine.warmed[-1].messages[0].text
-    tokens = len(text) - text.index("- names: Lamp 3")
+    tokens = len(text) - text.index(filled["line"])
     assert filled["cost"].startswith(f"Each time, {tokens} tokens are read again")
     assert len(ir.async_get(hass).issues) == 1
 
