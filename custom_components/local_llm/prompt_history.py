@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from local_llm_engine.service import Engine
 
 _STORAGE_VERSION = 1
+# A change of the house changes the prompts of all satellites, one after the other.
+_SAVE_DELAY_SECONDS = 60.0
 _MAX_TEXT = 200
 
 
@@ -63,9 +65,14 @@ class PromptHistory:
 
     async def async_load(self) -> None:
         """Read what an earlier run of Home Assistant has seen: some lines change with every start."""
-        for stored in (await self._store.async_load() or {}).get("followed", ()):
-            self._followed[Asker(*stored["asker"])] = _Followed(
-                stored["basis"], RestlessLines.from_stored(stored)
+        if (stored := await self._store.async_load()) is None:
+            return
+        for one in stored["followed"]:
+            self._followed[Asker(*one["asker"])] = _Followed(
+                one["basis"],
+                RestlessLines.from_stored(
+                    stored["versions"][one["version"]], one["changes"]
+                ),
             )
 
     @callback
@@ -86,7 +93,7 @@ class PromptHistory:
             followed = self._followed[asker] = _Followed(basis)
         now = dt_util.utcnow().timestamp()
         if followed.lines.follow((line.text for line in shared), now):
-            await self._store.async_save(self._as_stored())
+            self._store.async_delay_save(self._as_stored, _SAVE_DELAY_SECONDS)
         restless = followed.lines.restless(now)
         if restless is not None:
             await self._async_raise(asker, request, shared[restless.number], restless)
@@ -113,22 +120,27 @@ class PromptHistory:
             self._last.pop(asker, None)
             self._clear(asker.agent_id)
 
-    @callback
-    def async_stop(self) -> None:
-        """Take all issues back."""
+    async def async_stop(self) -> None:
+        """Take all issues back, and keep what was seen."""
         for agent_id in {asker.agent_id for asker in self._followed}:
             self._clear(agent_id)
+        await self._store.async_save(self._as_stored())
 
     def _as_stored(self) -> dict[str, Any]:
+        """Keep every version once: most satellites have the same."""
+        versions: dict[tuple[str, ...], int] = {}
+        followed = [
+            {
+                "asker": list(asker),
+                "basis": one.basis,
+                "version": versions.setdefault(one.lines.version, len(versions)),
+                "changes": one.lines.changes,
+            }
+            for asker, one in self._followed.items()
+        ]
         return {
-            "followed": [
-                {
-                    "asker": list(asker),
-                    "basis": followed.basis,
-                    **followed.lines.as_stored(),
-                }
-                for asker, followed in self._followed.items()
-            ]
+            "versions": [list(version) for version in versions],
+            "followed": followed,
         }
 
     def _is_restless(self, agent_id: str, now: float) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from hashlib import blake2s
 from itertools import zip_longest
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 DAY_SECONDS = 86_400.0
 # So many changes of one line in a day are no accident, and nobody's work on it.
@@ -29,49 +29,45 @@ class RestlessLines:
     """
 
     def __init__(self) -> None:
-        """Start without a version."""
-        self._lines: tuple[str, ...] | None = None
-        self._changes: dict[str, list[float]] = {}
+        """Start without a version. `version` holds fingerprints of lines, `changes` when each of them changed."""
+        self.version: tuple[str, ...] = ()
+        self.changes: dict[str, list[float]] = {}
 
     def follow(self, lines: Iterable[str], now: float) -> bool:
         """Take the next version, in seconds since 1970; tell whether it differs from the last."""
         current = tuple(_fingerprint(line) for line in lines)
-        before, self._lines = self._lines, current
-        if before is None or before == current:
-            return before is None
+        before, self.version = self.version, current
+        if not before or before == current:
+            return before != current
         for old, new in _changed(before, current):
-            times = self._changes.pop(old, []) if old else []
+            times = self.changes.pop(old, []) if old else []
             line = new or old
             assert line
-            known = [*self._changes.get(line, []), *times, now]
-            self._changes[line] = [time for time in known if now - time < DAY_SECONDS]
+            known = [*self.changes.get(line, []), *times, now]
+            self.changes[line] = [time for time in known if now - time < DAY_SECONDS]
         return True
 
     def restless(self, now: float) -> RestlessLine | None:
         """Return the line of the last version that changes most often; None where all keep still."""
         found = [
             RestlessLine(number, changes)
-            for number, line in enumerate(self._lines or ())
+            for number, line in enumerate(self.version)
             if (changes := self._recent(line, now)) >= RESTLESS_CHANGES
         ]
         return max(found, key=lambda line: line.changes, default=None)
 
-    def as_stored(self) -> dict[str, Any]:
-        """Return what a restart needs to go on."""
-        return {"lines": list(self._lines or ()), "changes": self._changes}
-
     @classmethod
-    def from_stored(cls, stored: Mapping[str, Any]) -> Self:
+    def from_stored(
+        cls, version: Iterable[str], changes: Mapping[str, Iterable[float]]
+    ) -> Self:
         """Go on where an earlier run stopped."""
         followed = cls()
-        followed._lines = tuple(stored["lines"])
-        followed._changes = {
-            line: list(times) for line, times in stored["changes"].items()
-        }
+        followed.version = tuple(version)
+        followed.changes = {line: list(times) for line, times in changes.items()}
         return followed
 
     def _recent(self, line: str, now: float) -> int:
-        times = self._changes.get(line, ())
+        times = self.changes.get(line, ())
         return sum(now - time < DAY_SECONDS for time in times)
 
 

@@ -254,12 +254,29 @@ async def test_it_goes_with_the_entry_and_what_was_seen_stays(
             assert issue(hass) is None
     assert issue(hass) is not None
     key = f"{DOMAIN}.{entry.entry_id}.prompts"
-    assert "Lamp" not in str(hass_storage[key]["data"])
     await hass.config_entries.async_unload(entry.entry_id)
+    await hass.async_block_till_done()
     assert issue(hass) is None
+    stored = hass_storage[key]["data"]
+    assert "Lamp" not in str(stored)
+    # All satellites have the same lines: they are kept once.
+    assert (len(stored["versions"]), len(stored["followed"])) == (1, 4)
     await hass.config_entries.async_remove(entry.entry_id)
     await hass.async_block_till_done()
     assert key not in hass_storage
+
+
+async def test_a_loaded_entry_that_is_removed_leaves_nothing(
+    hass: HomeAssistant,
+    entry: MockConfigEntry,
+    warm: Warm,
+    hass_storage: dict[str, Any],
+) -> None:
+    await rename_hourly(hass, warm)
+    await hass.config_entries.async_remove(entry.entry_id)
+    await hass.async_block_till_done()
+    assert not [key for key in hass_storage if key.startswith(DOMAIN)]
+    assert issue(hass) is None
 
 
 async def test_an_agent_that_is_removed_takes_its_issue_along(
