@@ -103,7 +103,7 @@ def serving(model: Path, folder: Path, **kwargs: Any) -> Iterator[FakeHub]:
     """Serve a copy of a model folder from two servers: the hub, and the store of large files."""
     hub = FakeHub(folder=shutil.copytree(model, folder), **kwargs)
     servers = [
-        ThreadingHTTPServer(
+        _Server(
             ("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": hub})
         )
         for _ in range(2)
@@ -125,6 +125,12 @@ def serving(model: Path, folder: Path, **kwargs: Any) -> Iterator[FakeHub]:
             server.shutdown()
             thread.join()
             server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    """A server that is closed once all of its threads have ended."""
+
+    daemon_threads = False
 
 
 class _Handler(BaseHTTPRequestHandler):

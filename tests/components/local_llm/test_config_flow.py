@@ -462,3 +462,10 @@ async def test_options_keep_the_engine(
     assert entry.options == {"warm_up": False}
     assert entry.runtime_data.engine is engine
     assert entry.state is ConfigEntryState.LOADED
+
+
+async def test_an_engine_may_have_agents_of_both_kinds(
+    hass: HomeAssistant, add_entry: AddEntry
+) -> None:
+    entry = await add_entry()
+    assert set(entry.supported_subentry_types) == {"ai_task_data", "conversation"}

@@ -238,9 +238,9 @@ async def test_closing_the_window_stops_the_download_and_the_next_one_goes_on(
     while await hass.async_add_executor_job(downloaded) < 2 << 20:
         """The first half comes."""
     hass.config_entries.flow.async_abort(progress["flow_id"])
+    await hass.async_block_till_done(wait_background_tasks=True)
     site.gate.set()
     site.requests.clear()
-    await hass.async_block_till_done(wait_background_tasks=True)
     await hass.async_add_executor_job(let_go, unfinished)
     assert not hass.config_entries.async_entries(DOMAIN)
     half = await hass.async_add_executor_job(downloaded)
