@@ -15,7 +15,7 @@ from .failures import EngineUnavailableError, Failure
 from .fit import gib
 from .model_check import ModelFacts, async_check_model
 from .torch_check import async_torch_failure
-from .torch_install import async_install, needed_bytes, packages_folder
+from .torch_install import async_complete, async_install, needed_bytes, packages_folder
 
 type _Step = Callable[[], Coroutine[Any, Any, ConfigFlowResult]]
 
@@ -74,6 +74,7 @@ class ModelFlow(ConfigFlow):
 
     async def _async_with_engine(self, step: _Step) -> ConfigFlowResult:
         """Take a step that needs the engine; where that cannot run, say why, or offer to install what it lacks."""
+        await async_complete(self.hass)
         failure = await async_torch_failure(self.hass)
         if failure and failure.key != "torch_missing":
             return self.async_abort(

@@ -25,6 +25,7 @@ from .failures import EngineUnavailableError, Failure, load_failure
 from .left_models import async_tell_left_models
 from .model_check import check_device, engine_class, model_folder
 from .torch_check import async_torch_failure
+from .torch_install import async_complete
 from .torch_issue import async_tell_torch
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ async def async_load_engine(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> 
     Raises:
         EngineUnavailableError: it cannot be loaded.
     """
+    await async_complete(hass)
     failure = await async_torch_failure(hass)
     async_tell_torch(hass, entry, failure)
     await async_tell_left_models(hass)

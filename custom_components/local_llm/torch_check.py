@@ -17,8 +17,10 @@ from homeassistant.util.package import is_installed
 
 from .failures import Failure
 
-# No part of the manifest: some systems have no PyTorch, and there the reason must be told in words.
 TORCH: Final = "torch>=2.14"
+# What the engine needs and the manifest leaves out: some systems have no releases of these, and there the reason must be
+# told in words. The same as the extra of the engine's package.
+ENGINE_PARTS: Final = ("llguidance==1.9.1", "numpy>=2.3", TORCH)
 # The first start on a slow SD card takes its time.
 CHECK_SECONDS: Final = 180
 # Enough to run what an unsuitable build dies of.
@@ -33,13 +35,15 @@ _RUNS: HassKey[str] = HassKey("local_llm_torch")
 
 async def async_torch_failure(hass: HomeAssistant) -> Failure | None:
     """Say why PyTorch cannot run here, None where it can. Takes seconds once, and never harms this process."""
-    if _runs_already():
+    missing = await hass.async_add_executor_job(missing_parts)
+    if _runs_already() and not missing:
         return None
-    installed = await hass.async_add_executor_job(_installed)
-    if failure := await hass.async_add_executor_job(system_failure, installed is None):
+    failure = await hass.async_add_executor_job(system_failure, TORCH in missing)
+    if failure:
         return failure
-    if installed is None:
-        return Failure("torch_missing", "")
+    if missing:
+        return Failure("torch_missing", ", ".join(missing))
+    installed = await hass.async_add_executor_job(version, "torch")
     if hass.data.get(_RUNS) == installed:
         return None
     if failure := await _async_try():
@@ -98,9 +102,9 @@ def _runs_already() -> bool:
     return sys.modules.get("torch") is not None
 
 
-def _installed() -> str | None:
-    """Return the version of PyTorch that is here and new enough."""
-    return version("torch") if is_installed(TORCH) else None
+def missing_parts() -> list[str]:
+    """Return what the engine needs and is not here, or in another version; blocks."""
+    return [part for part in ENGINE_PARTS if not is_installed(part)]
 
 
 async def _async_try() -> Failure | None:

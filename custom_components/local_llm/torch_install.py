@@ -1,5 +1,6 @@
 """Brings PyTorch into this Home Assistant when somebody asks for it."""
 
+from contextlib import suppress
 import importlib
 import os
 from pathlib import Path
@@ -18,7 +19,7 @@ from local_llm_engine.config import GIB
 from .const import DOMAIN
 from .disk_room import free_bytes, require_room
 from .failures import EngineUnavailableError, Failure
-from .torch_check import TORCH
+from .torch_check import ENGINE_PARTS, TORCH, missing_parts
 
 # Unpacked, with the libraries for NVIDIA's cards that come along on this kind of machine
 _LARGE_BYTES: Final = 7 * GIB
@@ -41,8 +42,16 @@ def packages_folder() -> Path:
     return Path(sysconfig.get_path("purelib"))
 
 
+async def async_complete(hass: HomeAssistant) -> None:
+    """Bring what is small beside a PyTorch that is here, say after an update; who cannot do without tells what is missing."""
+    missing = await hass.async_add_executor_job(missing_parts)
+    if missing and TORCH not in missing:
+        with suppress(RequirementsNotFound):
+            await async_process_requirements(hass, DOMAIN, missing, is_built_in=False)
+
+
 async def async_install(hass: HomeAssistant) -> None:
-    """Install PyTorch.
+    """Install PyTorch and what the engine needs beside it.
 
     Raises:
         EngineUnavailableError: that failed.
@@ -51,7 +60,9 @@ async def async_install(hass: HomeAssistant) -> None:
     # A person who tries again has a reason.
     async_clear_install_history(hass)
     try:
-        await async_process_requirements(hass, DOMAIN, [TORCH], is_built_in=False)
+        await async_process_requirements(
+            hass, DOMAIN, list(ENGINE_PARTS), is_built_in=False
+        )
     except RequirementsNotFound as err:
         failure = await hass.async_add_executor_job(_failure)
         raise EngineUnavailableError(failure) from err

@@ -103,9 +103,7 @@ def serving(model: Path, folder: Path, **kwargs: Any) -> Iterator[FakeHub]:
     """Serve a copy of a model folder from two servers: the hub, and the store of large files."""
     hub = FakeHub(folder=shutil.copytree(model, folder), **kwargs)
     servers = [
-        _Server(
-            ("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": hub})
-        )
+        _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": hub}))
         for _ in range(2)
     ]
     hub.endpoint, hub.store = (

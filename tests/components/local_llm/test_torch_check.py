@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 import platform
 import sys
+import tomllib
 from unittest.mock import patch
 
 from freezegun.api import FrozenDateTimeFactory
@@ -12,10 +13,13 @@ import pytest
 from custom_components.local_llm import torch_check
 from custom_components.local_llm.torch_check import (
     CHECK_SECONDS,
+    ENGINE_PARTS,
     async_torch_failure,
     system_failure,
 )
 from homeassistant.core import HomeAssistant
+
+from .integration_files import ROOT
 
 MUSL_MAPS = "7f00-7f01 r-xp 0 00:00 1 /lib/ld-musl-x86_64.so.1\n"
 GLIBC_MAPS = "7f00-7f01 r-xp 0 00:00 1 /usr/lib/x86_64-linux-gnu/libc.so.6\n"
@@ -181,7 +185,21 @@ async def test_one_that_hangs_is_ended(
 @pytest.mark.usefixtures("_never_imported")
 async def test_one_that_is_missing(hass: HomeAssistant) -> None:
     with patch.object(torch_check, "is_installed", return_value=False):
-        assert await async_torch_failure(hass) == ("torch_missing", "")
+        failure = await async_torch_failure(hass)
+    assert failure == ("torch_missing", "llguidance==1.9.1, numpy>=2.3, torch>=2.14")
+
+
+async def test_a_part_that_is_missing_beside_one_that_runs(hass: HomeAssistant) -> None:
+    with patch.object(
+        torch_check, "is_installed", side_effect=lambda part: "llguidance" not in part
+    ):
+        failure = await async_torch_failure(hass)
+    assert failure == ("torch_missing", "llguidance==1.9.1")
+
+
+def test_the_parts_are_those_of_the_engines_extra() -> None:
+    project = tomllib.loads((ROOT / "engine/pyproject.toml").read_text())["project"]
+    assert list(ENGINE_PARTS) == project["optional-dependencies"]["torch"]
 
 
 @pytest.mark.usefixtures("_never_imported")

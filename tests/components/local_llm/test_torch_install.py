@@ -7,8 +7,11 @@ from unittest.mock import AsyncMock, patch
 
 import pytest
 
+from custom_components.local_llm import torch_check
 from custom_components.local_llm.failures import EngineUnavailableError
+from custom_components.local_llm.torch_check import ENGINE_PARTS
 from custom_components.local_llm.torch_install import (
+    async_complete,
     async_install,
     needed_bytes,
     packages_folder,
@@ -50,7 +53,7 @@ async def test_home_assistant_installs_it(
     with disk(100 * GIB):
         await async_install(hass)
         await async_install(hass)
-    assert installed == ["torch>=2.14"]
+    assert installed == list(ENGINE_PARTS)
 
 
 async def test_a_full_disk_is_told_before(
@@ -69,11 +72,11 @@ async def test_a_failure_is_told_and_may_be_tried_again(
         with patch(INSTALL, return_value=False) as install:
             with pytest.raises(EngineUnavailableError) as error:
                 await async_install(hass)
-            assert install.call_count == 3
+            assert install.call_count == 3 * len(ENGINE_PARTS)
         assert error.value.failure.key == "install_failed"
         assert platform.machine() in error.value.failure.detail
         await async_install(hass)
-    assert installed == ["torch>=2.14"]
+    assert installed == list(ENGINE_PARTS)
 
 
 async def test_a_disk_that_became_full_is_told(
@@ -106,3 +109,38 @@ def test_how_much_it_takes(
 def test_it_goes_where_packages_are() -> None:
     assert package.is_installed("probatio")
     assert (packages_folder() / "probatio").exists()
+
+
+@pytest.mark.parametrize(
+    ("here", "brought"),
+    [
+        (["torch>=2.14"], ["llguidance==1.9.1", "numpy>=2.3"]),
+        ([], []),
+        (list(ENGINE_PARTS), []),
+    ],
+    ids=["torch alone", "nothing", "all"],
+)
+async def test_what_is_small_is_brought_beside_a_torch_that_is_here(
+    hass: HomeAssistant, installed: list[str], here: list[str], brought: list[str]
+) -> None:
+    """And nothing is tried where torch is missing: perhaps it cannot be here at all."""
+    installed += here
+    with patch.object(
+        torch_check, "is_installed", side_effect=lambda part: part in installed
+    ):
+        await async_complete(hass)
+    assert installed == here + brought
+
+
+async def test_what_cannot_be_brought_is_told_by_who_needs_it(
+    hass: HomeAssistant, installed: list[str]
+) -> None:
+    with (
+        patch.object(
+            torch_check, "is_installed", side_effect=lambda part: "torch" in part
+        ),
+        patch(INSTALL, return_value=False),
+    ):
+        await async_complete(hass)
+        failure = await torch_check.async_torch_failure(hass)
+    assert failure == ("torch_missing", "llguidance==1.9.1, numpy>=2.3")
