@@ -1,6 +1,7 @@
 """A question through Home Assistant's own assist pipeline, as a satellite asks once its words are understood."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from inspect import signature
 
 from homeassistant.components.assist_pipeline import PipelineEvent, PipelineStage
@@ -10,12 +11,20 @@ from homeassistant.components.assist_pipeline.pipeline import (
     async_get_pipeline,
 )
 from homeassistant.core import Context, HomeAssistant
-from homeassistant.helpers.chat_session import async_get_chat_session
+from homeassistant.helpers.chat_session import ChatSession, async_get_chat_session
 
 from .house import device_id
 
 # Home Assistant wants to know since 2026.11 on whose behalf a session is.
 _WANTS_CONTEXT = "context" in signature(async_get_chat_session).parameters
+
+
+def chat_session(
+    hass: HomeAssistant, context: Context
+) -> AbstractContextManager[ChatSession]:
+    """Open a session, on either Home Assistant."""
+    named = {"context": context} if _WANTS_CONTEXT else {}
+    return async_get_chat_session(hass, **named)
 
 
 async def run_pipeline(
@@ -32,9 +41,7 @@ async def run_pipeline(
         on_event(event)
 
     context = Context()
-    with async_get_chat_session(
-        hass, **({"context": context} if _WANTS_CONTEXT else {})
-    ) as session:
+    with chat_session(hass, context) as session:
         question = PipelineInput(
             session=session,
             intent_input=text,

@@ -14,14 +14,14 @@ from custom_components.local_llm.const import DOMAIN
 from custom_components.local_llm.settings import default_task_data
 from homeassistant.components import ai_task, conversation
 from homeassistant.config_entries import ConfigSubentry
-from homeassistant.core import HomeAssistant
+from homeassistant.core import Context, HomeAssistant
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import entity_registry as er, llm, selector
-from homeassistant.helpers.chat_session import async_get_chat_session
 from local_llm_engine.errors import GenerationError
 from local_llm_engine.types import FinishReason, Purpose
 
 from .conftest import AGENT, AddScripted
+from .pipelines import chat_session
 from .scripted import calls, says
 
 TASK = "ai_task.tasks"
@@ -279,7 +279,7 @@ async def test_attachments_are_refused(
         name="test", instructions="What is this?", attachments=[attachment]
     )
     with (
-        async_get_chat_session(hass) as session,
+        chat_session(hass, Context()) as session,
         pytest.raises(HomeAssistantError) as caught,
     ):
         await entity.internal_async_generate_data(session, task)
