@@ -17,12 +17,12 @@ from homeassistant.helpers.typing import ConfigType
 from .const import DOMAIN
 from .engine_entity import async_register_engine_device
 from .failures import MEMORY_TOO_SMALL, EngineUnavailableError
+from .hub.left_models import async_tell_left_models
 from .insight import Insight
-from .left_models import async_tell_left_models
-from .memory_issue import async_clear_memory_issue, async_raise_memory_issue
+from .machine.memory_issue import async_clear_memory_issue, async_raise_memory_issue
+from .machine.torch_issue import async_tell_torch
 from .migration import async_migrate
-from .prefetch import Prefetch
-from .prompt_history import PromptHistory, async_remove_history
+from .prompts.history import PromptHistory, async_remove_history
 from .runtime import (
     LocalLlmConfigEntry,
     LocalLlmRuntimeData,
@@ -31,8 +31,8 @@ from .runtime import (
     async_remove_cache,
 )
 from .services import async_setup_services
-from .torch_issue import async_tell_torch
-from .warm_up import WarmUp
+from .warming.prefetch import Prefetch
+from .warming.warm_up import WarmUp
 
 CONFIG_SCHEMA = cv.config_entry_only_config_schema(DOMAIN)
 # What stands for agents, and is replaced when one of them changes

@@ -16,10 +16,10 @@ from local_llm_engine.types import ChatRequest, FinishReason, Purpose, TextPart
 from .answer_schema import as_answer_schema
 from .const import DOMAIN, SUBENTRY_AI_TASK
 from .entity import LocalLlmEntity
-from .messages import as_messages
+from .prompts.messages import as_messages
+from .prompts.tools import as_spec, one_list
 from .runtime import LocalLlmConfigEntry
 from .settings import TaskSettings
-from .tools import as_spec, one_list
 
 # The engine orders its requests itself.
 PARALLEL_UPDATES = 0

@@ -28,7 +28,6 @@ from homeassistant.helpers.selector import (
     TextSelector,
 )
 
-from .ai_task_flow import AITaskSubentryFlow
 from .const import (
     BUILTIN_MODEL,
     CONF_CONTEXT_LENGTH,
@@ -44,7 +43,10 @@ from .const import (
     SUBENTRY_CONVERSATION,
 )
 from .failures import EngineUnavailableError
-from .fit import (
+from .flows.ai_task import AITaskSubentryFlow
+from .flows.conversation import ConversationSubentryFlow
+from .flows.hub import HubFlow
+from .machine.fit import (
     SMALLEST_CONTEXT,
     Machine,
     Misfit,
@@ -53,11 +55,9 @@ from .fit import (
     suggested_settings,
     with_settings,
 )
-from .hub_flow import HubFlow
-from .model_check import async_check_device, async_machine
+from .machine.model_check import async_check_device, async_machine
 from .runtime import LocalLlmConfigEntry
 from .settings import default_agent_data, default_task_data
-from .subentry_flow import ConversationSubentryFlow
 
 _MODEL_MENU = ["builtin", "folder", "hub"]
 _FOLDER_SCHEMA = probatio.Schema({probatio.Required(CONF_MODEL): TextSelector()})

@@ -15,8 +15,8 @@ from local_llm_engine.types import Purpose
 
 from .const import DOMAIN, SUBENTRY_CONVERSATION
 from .entity import LocalLlmEntity
-from .prompt import async_provide_prompt, build_request
-from .prompt_history import Asker
+from .prompts.history import Asker
+from .prompts.prompt import async_provide_prompt, build_request
 from .runtime import LocalLlmConfigEntry
 from .settings import AgentSettings
 from .spoken import async_spoken

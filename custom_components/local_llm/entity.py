@@ -17,7 +17,7 @@ from .failures import request_failure
 from .insight import as_trace_stats
 from .runtime import LocalLlmConfigEntry
 from .stream import as_chat_log_deltas
-from .tool_calls import ToolCalls
+from .tool_calls.tool_input import ToolCalls
 
 
 class LocalLlmEntity(Entity):

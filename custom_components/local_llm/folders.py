@@ -5,7 +5,7 @@ from pathlib import Path
 from homeassistant.const import CONF_MODEL
 from homeassistant.core import HomeAssistant
 
-from .model_check import model_folder
+from .machine.model_check import model_folder
 from .runtime import LocalLlmConfigEntry
 
 

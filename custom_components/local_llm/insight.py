@@ -12,13 +12,13 @@ from homeassistant.util import dt as dt_util
 from local_llm_engine.types import CallRecord, FinishDelta, Purpose, Usage
 
 from .const import EVENT_REQUEST
-from .memory_issue import async_clear_memory_issue, async_raise_memory_issue
+from .machine.memory_issue import async_clear_memory_issue, async_raise_memory_issue
 
 if TYPE_CHECKING:
     from local_llm_engine.service import Engine
 
     from .runtime import LocalLlmConfigEntry
-    from .warm_up import WarmUp
+    from .warming.warm_up import WarmUp
 
 _DAY = timedelta(days=1)
 

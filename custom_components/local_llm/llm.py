@@ -20,10 +20,10 @@ from homeassistant.helpers.llm import (
 from homeassistant.util import dt as dt_util
 
 from .const import DOMAIN
-from .forecast import FORECASTS
-from .forecast_days import Days, meant_days
 from .spoken import async_day_words
-from .weather_report import async_weather_report
+from .weather_tool.days import Days, meant_days
+from .weather_tool.forecast import FORECASTS
+from .weather_tool.report import async_weather_report
 
 _DAY = "day"
 _FORECAST = "forecast"

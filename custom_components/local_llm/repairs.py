@@ -8,8 +8,8 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers import issue_registry as ir
 
 from .const import DOMAIN, SUBENTRY_CONVERSATION
-from .left_models import async_remove_left_model
-from .prompt_lines import INSTRUCTIONS
+from .hub.left_models import async_remove_left_model
+from .prompts.lines import INSTRUCTIONS
 from .runtime import LocalLlmConfigEntry
 
 type _Data = dict[str, str | int | float | None]

@@ -22,19 +22,19 @@ from .const import (
     DOMAIN,
 )
 from .failures import EngineUnavailableError, Failure, load_failure
-from .left_models import async_tell_left_models
-from .model_check import check_device, engine_class, model_folder
-from .torch_check import async_torch_failure
-from .torch_install import async_complete
-from .torch_issue import async_tell_torch
+from .hub.left_models import async_tell_left_models
+from .machine.model_check import check_device, engine_class, model_folder
+from .machine.torch_check import async_torch_failure
+from .machine.torch_install import async_complete
+from .machine.torch_issue import async_tell_torch
 
 if TYPE_CHECKING:
     from local_llm_engine.service import Engine
 
     from .insight import Insight
-    from .prefetch import Prefetch
-    from .prompt_history import PromptHistory
-    from .warm_up import WarmUp
+    from .prompts.history import PromptHistory
+    from .warming.prefetch import Prefetch
+    from .warming.warm_up import WarmUp
 
 _LOGGER = logging.getLogger(__name__)
 

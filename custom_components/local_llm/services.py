@@ -17,9 +17,9 @@ from homeassistant.helpers import config_validation as cv
 from homeassistant.util.json import JsonValueType
 
 from .const import DOMAIN
-from .inspect_prompt import async_setup_inspect_prompt
+from .prompts.inspect import async_setup_inspect_prompt
 from .runtime import LocalLlmConfigEntry
-from .warm_up import ColdPrompt, WarmPrompt
+from .warming.warm_up import ColdPrompt, WarmPrompt
 
 SERVICE_WARM_UP: Final = "warm_up"
 ATTR_NO_DEVICE: Final = "no_device"

@@ -6,8 +6,8 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers.translation import async_get_translations
 
 from .const import DOMAIN, TRANSLATED_LANGUAGES
-from .forecast_days import DayWords
-from .spelling import folded
+from .tool_calls.spelling import folded
+from .weather_tool.days import DayWords
 
 _FALLBACK_LANGUAGE = "en"
 

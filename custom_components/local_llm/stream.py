@@ -16,7 +16,7 @@ from local_llm_engine.types import (
     ToolCallDelta,
 )
 
-from .targets import UnclearCallError
+from .tool_calls.targets import UnclearCallError
 
 # What a tool call is filed under when not even its name could be read
 _UNREADABLE_TOOL = "unreadable_tool_call"

@@ -17,7 +17,7 @@ async def device_section_tokens(
     hass: HomeAssistant, chat: ChatFormat, agent: str, device_id: str | None
 ) -> int:
     """Count the tokens between what every device's prompt begins with and the first word of the question."""
-    house_api = import_module("custom_components.local_llm.house_api")
+    house_api = import_module("custom_components.local_llm.prompts.house_api")
     api = house_api.HouseAPI(hass, agent, [llm.LLM_API_ASSIST])
     instance = await api.async_get_api_instance(
         llm.LLMContext(

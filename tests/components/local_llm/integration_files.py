@@ -14,7 +14,7 @@ from custom_components import local_llm
 
 FOLDER = Path(local_llm.__file__).parent
 ROOT = FOLDER.parents[1]
-MODULES = sorted(FOLDER.glob("*.py"))
+MODULES = sorted(FOLDER.rglob("*.py"))
 TRANSLATIONS = sorted((FOLDER / "translations").glob("*.json"))
 OTHER_LANGUAGES = [path for path in TRANSLATIONS if path.stem != "en"]
 

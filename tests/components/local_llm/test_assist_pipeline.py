@@ -28,7 +28,7 @@ from local_llm_engine.types import CallRecord, Purpose, Usage
 from .conftest import AGENT, AddEntry, settle
 from .house import HOUSE, area_id, async_move_in, device_id
 from .pipelines import run_pipeline
-from .test_warm_up import TEMPLATE_TOKENS
+from .warming.test_warm_up import TEMPLATE_TOKENS
 
 SATELLITES = ("Kitchen Voice", "Bedroom Voice", "Office Voice")
 QUESTION = "Turn on the Office Floor Lamp"

@@ -19,7 +19,7 @@ from homeassistant.util import yaml as yaml_util
 
 from .conftest import AddScripted, settle
 from .scripted import ScriptedEngine
-from .test_warm_up import KITCHEN, SATELLITES
+from .warming.test_warm_up import KITCHEN, SATELLITES
 
 ROOT = Path(__file__).parents[3]
 PATH = Path("blueprints/automation/local_llm/keep_prompts_warm.yaml")

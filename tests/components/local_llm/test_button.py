@@ -7,7 +7,7 @@ from homeassistant.core import HomeAssistant
 
 from .conftest import AddScripted
 from .scripted import says
-from .test_warm_up import SATELLITES
+from .warming.test_warm_up import SATELLITES
 
 WARM_UP_NOW = "button.local_llm_nano_warm_up_now"
 

@@ -7,7 +7,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import async_capture_events
 
 from custom_components.local_llm.const import MAX_TOOL_ROUNDS
-from custom_components.local_llm.house_api import HouseInstance
+from custom_components.local_llm.prompts.house_api import HouseInstance
 from homeassistant.components import conversation
 from homeassistant.components.homeassistant import exposed_entities
 from homeassistant.core import Context, HomeAssistant

@@ -23,7 +23,7 @@ from local_llm_engine.types import Purpose, Usage
 
 from .conftest import AddScripted, ask
 from .scripted import RECORD, USAGE, ScriptedEngine, says
-from .test_warm_up import warm_up
+from .warming.test_warm_up import warm_up
 
 PREFIX = "sensor.local_llm_nano_"
 

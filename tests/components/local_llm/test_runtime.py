@@ -18,7 +18,7 @@ from local_llm_engine.config import GIB, EngineConfig
 from local_llm_engine.service import Engine
 
 from .conftest import AddEntry, ask, speech
-from .test_warm_up import TEMPLATE_TOKENS, warm_up
+from .warming.test_warm_up import TEMPLATE_TOKENS, warm_up
 
 
 def files_in(folder: Path) -> list[Path]:

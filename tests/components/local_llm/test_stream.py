@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from custom_components.local_llm.stream import as_chat_log_deltas, asks_back
-from custom_components.local_llm.targets import UnclearCallError
+from custom_components.local_llm.tool_calls.targets import UnclearCallError
 from homeassistant.helpers import llm
 from local_llm_engine.types import (
     ContentDelta,

@@ -1,0 +1,1 @@
+"""Finds what changes faster than daily in the instructions of an agent."""

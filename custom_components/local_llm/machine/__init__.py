@@ -1,0 +1,1 @@
+"""What this machine can do: PyTorch, memory and disk, found out before anything is loaded."""

@@ -1,0 +1,168 @@
+"""Whether a model with some settings fits into this machine, and what to change where it does not; arithmetic only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from homeassistant.const import CONF_DEVICE
+from local_llm_engine.config import GIB
+
+from ..const import (
+    CONF_CONTEXT_LENGTH,
+    CONF_PROMPT_CACHE_GIB,
+    DEFAULT_CONTEXT_LENGTH,
+    DEFAULT_PROMPT_CACHE_GIB,
+)
+
+if TYPE_CHECKING:
+    from local_llm_engine.service import DeviceMemory, EnginePlan, EngineStatus
+
+# Less leaves no room for the text of even a small house.
+SMALLEST_CONTEXT: Final = 1024
+# What PyTorch takes for itself, and what Home Assistant may need besides
+_SPARED_BYTES: Final = GIB // 2
+_CACHE_STEP_GIB: Final = 0.25
+_BYTES: Final = MappingProxyType({"float32": 4, "bfloat16": 2})
+
+
+class Misfit(NamedTuple):
+    """A key of the translations of errors, the field to change, and the sizes that the text names."""
+
+    key: str
+    field: str
+    placeholders: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """The memory that an engine could have: RAM, and that of the graphics card. None where nobody can tell."""
+
+    ram: DeviceMemory | None
+    gpu: DeviceMemory | None
+
+    def without(self, engine: EngineStatus) -> Machine:
+        """Return the machine as it is once an engine has let go of what it holds now."""
+        weights = engine.model.num_parameters * _BYTES[engine.dtype]
+        if engine.device != "cpu":
+            return Machine(
+                ram=_freed(self.ram, engine.prompt_cache_bytes),
+                gpu=_freed(self.gpu, weights),
+            )
+        # Weights that are computed with as they are stored only fill memory that counts as unused.
+        is_copy = weights > engine.model.weights_bytes
+        held = engine.prompt_cache_bytes + (weights if is_copy else 0)
+        return Machine(ram=_freed(self.ram, held), gpu=self.gpu)
+
+
+def misfit(plan: EnginePlan, machine: Machine) -> Misfit | None:
+    """Say what does not fit; None where all does, or nobody can tell."""
+    on_gpu = plan.device != "cpu"
+    room = _room(machine.gpu if on_gpu else machine.ram)
+    if room is not None and plan.device_bytes > room:
+        longest = plan.longest_context(room)
+        if longest < SMALLEST_CONTEXT:
+            return Misfit(
+                "model_too_large",
+                CONF_DEVICE,
+                {"needed": gib(plan.weights_bytes), "room": gib(room)},
+            )
+        return Misfit(
+            "context_too_large",
+            CONF_CONTEXT_LENGTH,
+            {
+                "needed": gib(plan.device_bytes),
+                "room": gib(room),
+                "most": str(longest),
+            },
+        )
+    ram = _room(machine.ram)
+    if ram is not None and plan.ram_bytes > ram:
+        others = plan.ram_bytes - plan.prompt_cache_bytes
+        return Misfit(
+            "prompt_cache_too_large",
+            CONF_PROMPT_CACHE_GIB,
+            {
+                "needed": gib(plan.ram_bytes),
+                "room": gib(ram),
+                "most": f"{_cache_gib(ram - others):g}",
+            },
+        )
+    return None
+
+
+def with_settings(plan: EnginePlan, settings: Mapping[str, Any]) -> EnginePlan:
+    """Return a model's plan with these settings of the form."""
+    return replace(
+        plan,
+        context_length=int(settings[CONF_CONTEXT_LENGTH]),
+        prompt_cache_bytes=int(settings[CONF_PROMPT_CACHE_GIB] * GIB),
+    )
+
+
+def suggested_settings(plan: EnginePlan, machine: Machine) -> dict[str, Any]:
+    """Return the usual settings as far as they fit: of what is left, the context goes first."""
+    room = _room(machine.gpu if plan.device != "cpu" else machine.ram)
+    context = min(DEFAULT_CONTEXT_LENGTH, plan.model.context_length)
+    if room is not None:
+        context = max(
+            min(SMALLEST_CONTEXT, context), min(context, plan.longest_context(room))
+        )
+    cache_gib = DEFAULT_PROMPT_CACHE_GIB
+    if (ram := _room(machine.ram)) is not None:
+        fitting = with_settings(
+            plan, {CONF_CONTEXT_LENGTH: context, CONF_PROMPT_CACHE_GIB: 0}
+        )
+        cache_gib = min(cache_gib, _cache_gib(ram - fitting.ram_bytes))
+    return {CONF_CONTEXT_LENGTH: context, CONF_PROMPT_CACHE_GIB: cache_gib}
+
+
+def needs_in_words(
+    plan: EnginePlan, machine: Machine, num_satellites: int
+) -> dict[str, str]:
+    """Return what the form tells of needs and of the machine."""
+    return {
+        "weights": gib(plan.weights_bytes),
+        "dtype": plan.dtype,
+        "kv": mib(plan.kv_bytes_per_1000_tokens),
+        "context": str(plan.context_length),
+        "slots": gib(plan.slots_bytes),
+        "satellite": mib(plan.satellites_bytes(1) - plan.satellites_bytes(0)),
+        "satellites": str(num_satellites),
+        "satellites_cache": gib(plan.satellites_bytes(num_satellites)),
+        "ram": _memory(machine.ram),
+        "gpu": _memory(machine.gpu),
+    }
+
+
+def gib(nbytes: int) -> str:
+    """Write a size as people read it."""
+    return f"{nbytes / GIB:.2f} GiB"
+
+
+def mib(nbytes: int) -> str:
+    """Write a small size as people read it."""
+    return f"{nbytes / 1024**2:.1f} MiB"
+
+
+def _memory(memory: DeviceMemory | None) -> str:
+    """Write what there is and, behind a slash, how much of it is unused."""
+    if memory is None:
+        return "–"
+    return f"{gib(memory.total_bytes)} / {gib(memory.available_bytes)}"
+
+
+def _freed(memory: DeviceMemory | None, nbytes: int) -> DeviceMemory | None:
+    if memory is None:
+        return None
+    available = min(memory.total_bytes, memory.available_bytes + nbytes)
+    return memory._replace(available_bytes=available)
+
+
+def _room(memory: DeviceMemory | None) -> int | None:
+    return None if memory is None else max(0, memory.available_bytes - _SPARED_BYTES)
+
+
+def _cache_gib(nbytes: int) -> float:
+    """Return the largest setting of the prompt cache that so many bytes allow."""
+    return max(0, int(nbytes / GIB / _CACHE_STEP_GIB)) * _CACHE_STEP_GIB

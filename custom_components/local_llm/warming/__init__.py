@@ -1,0 +1,1 @@
+"""Who will ask, and having their prompts read before they do."""

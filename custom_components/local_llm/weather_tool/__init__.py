@@ -1,0 +1,1 @@
+"""The weather in words and numbers that a small model can read out."""
