@@ -22,7 +22,7 @@ from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.errors import OutOfMemoryError
 
 from .conftest import AGENT, AddEntry, AddScripted, ask, speech
-from .integration_files import MODULES
+from .integration_files import FOLDER, MODULES
 from .scripted import says
 
 NATIVE = ("torch", "tokenizers", "safetensors", "llguidance", "huggingface_hub")
@@ -222,9 +222,10 @@ async def test_no_module_imports_what_some_systems_cannot_install(
 ) -> None:
     """There the config flow must open all the same, and say what is missing; only the hub's modules need its library."""
     names = [
-        f"custom_components.local_llm.{module.stem}"
+        f"custom_components.local_llm.{name}"
         for module in MODULES
-        if module.stem not in {"hub", "hub_files"}
+        if (name := ".".join(module.relative_to(FOLDER).with_suffix("").parts))
+        not in {"hub.hub", "hub.files"}
     ]
     names += [f"local_llm_engine{part}" for part in DOOR]
     code = (
