@@ -27,12 +27,6 @@ def load(name: str) -> Any:
     return yaml.safe_load(text) if name.endswith("yaml") else json.loads(text)
 
 
-def dotted(module: Path) -> str:
-    """Return the name that a module is imported by."""
-    parts = module.relative_to(ROOT).with_suffix("").parts
-    return ".".join(part for part in parts if part != "__init__")
-
-
 @cache
 def syntax(module: Path) -> ast.Module:
     """Parse a module, once."""
