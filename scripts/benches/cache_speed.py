@@ -20,7 +20,7 @@ from local_llm_engine.cache.prompt_cache import PromptCache, Slot
 from local_llm_engine.cache.ranks import Reader
 from local_llm_engine.cache.state import KVState, SequenceState
 from local_llm_engine.cache.tree import PromptTree
-from local_llm_engine.models.config import ModelConfig
+from local_llm_engine.models.architectures import read_config
 from local_llm_engine.types import Purpose
 
 from .random_weights import config_of
@@ -172,7 +172,7 @@ def _filled_state() -> SequenceState:
     """Make a state after a whole prompt, every byte of it written."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "config.json").write_text(json.dumps(config_of(_SIZE)))
-        config = ModelConfig.read(Path(folder))
+        config = read_config(Path(folder))
     state = empty_state(config, PROMPT_TOKENS, torch.bfloat16)
     for layer in state.layers:
         if isinstance(layer, KVState):

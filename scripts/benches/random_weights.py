@@ -14,8 +14,8 @@ from typing import IO, Any
 import torch
 
 from local_llm_engine.builtin import NANO_PATH
-from local_llm_engine.models.config import ModelConfig
-from local_llm_engine.models.qwen3_5 import tensor_shapes
+from local_llm_engine.models.architectures import architecture_of, read_config
+from local_llm_engine.models.decoder import tensor_shapes
 
 SIZES = ("0.8B", "2B", "4B")
 _PREFIX = "model."
@@ -128,7 +128,8 @@ def _write(folder: Path, size: str) -> None:
     Path(folder, _TEMPLATE).write_text(
         _TOOL_LINES + template.replace(_SYSTEM, _SYSTEM_WITH_TOOLS), encoding="utf-8"
     )
-    shapes = tensor_shapes(ModelConfig.read(folder))
+    config = read_config(folder)
+    shapes = tensor_shapes(architecture_of(config), config)
     with Path(folder, "model.safetensors").open("wb") as file:
         _write_weights(file, {_PREFIX + name: shape for name, shape in shapes.items()})
 

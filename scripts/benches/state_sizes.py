@@ -7,7 +7,7 @@ import torch
 
 from local_llm_engine.cache.state import SequenceState
 from local_llm_engine.models.config import ModelConfig
-from local_llm_engine.models.qwen3_5 import new_state
+from local_llm_engine.models.decoder import new_state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

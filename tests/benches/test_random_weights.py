@@ -9,7 +9,7 @@ import torch
 from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.chat import ChatFormat
 from local_llm_engine.config import EngineConfig
-from local_llm_engine.models.config import ModelConfig
+from local_llm_engine.models.architectures import read_config
 from local_llm_engine.models.registry import load_model
 from local_llm_engine.service import Engine
 from local_llm_engine.types import ChatRequest, Message, ToolSpec
@@ -63,7 +63,7 @@ def test_every_size_has_a_configuration(size: str) -> None:
 
 
 def test_state_sizes_are_those_of_the_model() -> None:
-    config = ModelConfig.read(NANO_PATH)
+    config = read_config(NANO_PATH)
     state = load_model(NANO_PATH, EngineConfig(dtype="float32")).new_state(7)
     sizes = StateSizes.of(config, torch.float32)
     assert sizes.checkpoint_bytes == state.checkpoint_nbytes

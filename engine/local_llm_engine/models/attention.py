@@ -1,4 +1,4 @@
-"""Gated attention: attention over all tokens so far, whose result passes a gate made from the input.
+"""Attention over all tokens so far, plain and with a gate.
 
 Owns the weights of one layer; its KV lies in the sequence's state.
 """
@@ -11,47 +11,86 @@ from ..cache.state import KVState
 from ..ops.attention import attention, attention_one_row, rotate
 from ..weights.loader import WeightLoader
 from .config import ModelConfig
-from .layers import Projections, Shapes, ZeroCentredNorm
+from .layers import Norm, Projections, Shapes, ZeroCentredNorm, linear_shapes
+
+type Rotation = tuple[Tensor, Tensor]
+
+_NORMS = ("q_norm", "k_norm")
 
 
-def attention_shapes(config: ModelConfig) -> Shapes:
-    """Name the tensors of one attention layer; q_proj holds query and gate of one head after the other."""
+def attention_shapes(config: ModelConfig, *, normed: bool = False) -> Shapes:
+    """Name the tensors of one layer of plain attention; `normed`: with norms on query and key."""
     query_size = config.num_attention_heads * config.head_dim
-    key_size = config.num_key_value_heads * config.head_dim
+    shapes = {
+        **linear_shapes(_sizes(config), config.hidden_size, bias=config.qkv_bias),
+        **linear_shapes(
+            {"o_proj": config.hidden_size}, query_size, bias=config.output_bias
+        ),
+    }
+    return {**shapes, **_norm_shapes(config)} if normed else shapes
+
+
+class Attention:
+    """One layer of plain attention with rotary embedding; with norms on query and key where there are such."""
+
+    def __init__(
+        self, config: ModelConfig, loader: WeightLoader, *, normed: bool = False
+    ) -> None:
+        """Take the weights that `attention_shapes` names."""
+        self._head_dim = config.head_dim
+        self._inward = Projections(loader, _sizes(config), bias=config.qkv_bias)
+        self._norms = (
+            tuple(Norm(loader, name, config.rms_norm_eps) for name in _NORMS)
+            if normed
+            else None
+        )
+        self._outward = loader.matrix("o_proj.weight")
+        self._outward_bias = (
+            loader.matrix("o_proj.bias") if config.output_bias else None
+        )
+
+    def __call__(
+        self, rows: Tensor, rotation: Rotation, state: KVState, position: int
+    ) -> Tensor:
+        """Map rows [T, H] of tokens position .. position + T - 1 to [T, H]; appends their KV to `state`.
+
+        `rotation` is cosine and sine of these positions' angles, [T, 1, R / 2].
+        """
+        query, key, value = (
+            projected.reshape(rows.shape[0], -1, self._head_dim)
+            for projected in self._inward(rows)
+        )
+        if self._norms is not None:
+            query_norm, key_norm = self._norms
+            query, key = query_norm(query), key_norm(key)
+        mixed = _attend(query, key, value, rotation, state, position)
+        return functional.linear(mixed.flatten(1), self._outward, self._outward_bias)
+
+
+def gated_attention_shapes(config: ModelConfig) -> Shapes:
+    """Name the tensors of one layer of gated attention; q_proj holds query and gate of one head after the other."""
+    query_size = config.num_attention_heads * config.head_dim
     return {
-        "q_proj.weight": (2 * query_size, config.hidden_size),
-        "k_proj.weight": (key_size, config.hidden_size),
-        "v_proj.weight": (key_size, config.hidden_size),
-        "o_proj.weight": (config.hidden_size, query_size),
-        "q_norm.weight": (config.head_dim,),
-        "k_norm.weight": (config.head_dim,),
+        **linear_shapes(_gated_sizes(config), config.hidden_size, bias=False),
+        **linear_shapes({"o_proj": config.hidden_size}, query_size, bias=False),
+        **_norm_shapes(config),
     }
 
 
 class GatedAttention:
-    """One attention layer with norms on query and key, partial rotary embedding and an output gate."""
+    """One attention layer with norms on query and key, partial rotary embedding, and a gate made from the input."""
 
     def __init__(self, config: ModelConfig, loader: WeightLoader) -> None:
-        """Take the weights that `attention_shapes` names."""
-        shapes = attention_shapes(config)
+        """Take the weights that `gated_attention_shapes` names."""
         self._head_dim = config.head_dim
-        self._inward = Projections(
-            loader,
-            {
-                name: shapes[f"{name}.weight"][0]
-                for name in ("q_proj", "k_proj", "v_proj")
-            },
+        self._inward = Projections(loader, _gated_sizes(config))
+        self._query_norm, self._key_norm = (
+            ZeroCentredNorm(loader, name, config.rms_norm_eps) for name in _NORMS
         )
-        self._query_norm = ZeroCentredNorm(loader, "q_norm", config.rms_norm_eps)
-        self._key_norm = ZeroCentredNorm(loader, "k_norm", config.rms_norm_eps)
         self._outward = loader.matrix("o_proj.weight")
 
     def __call__(
-        self,
-        rows: Tensor,
-        rotation: tuple[Tensor, Tensor],
-        state: KVState,
-        position: int,
+        self, rows: Tensor, rotation: Rotation, state: KVState, position: int
     ) -> Tensor:
         """Map rows [T, H] of tokens position .. position + T - 1 to [T, H]; appends their KV to `state`.
 
@@ -64,14 +103,45 @@ class GatedAttention:
             self._head_dim,
             dim=-1,
         )
-        query = rotate(self._query_norm(query), *rotation).to(rows.dtype)
-        key = rotate(
-            self._key_norm(key.view(num_tokens, -1, self._head_dim)), *rotation
+        mixed = _attend(
+            self._query_norm(query),
+            self._key_norm(key.view(num_tokens, -1, self._head_dim)),
+            value.view(num_tokens, -1, self._head_dim),
+            rotation,
+            state,
+            position,
         )
-        value = value.view(num_tokens, -1, self._head_dim)
-        keys, values = state.append(
-            position, key.transpose(0, 1), value.transpose(0, 1)
-        )
-        attend = attention_one_row if num_tokens == 1 else attention
-        gated = attend(query, keys, values) * gate.sigmoid()
+        gated = mixed * gate.sigmoid()
         return functional.linear(gated.view(num_tokens, -1), self._outward)
+
+
+def _norm_shapes(config: ModelConfig) -> Shapes:
+    return {f"{name}.weight": (config.head_dim,) for name in _NORMS}
+
+
+def _sizes(config: ModelConfig) -> dict[str, int]:
+    key_size = config.num_key_value_heads * config.head_dim
+    query_size = config.num_attention_heads * config.head_dim
+    return {"q_proj": query_size, "k_proj": key_size, "v_proj": key_size}
+
+
+def _gated_sizes(config: ModelConfig) -> dict[str, int]:
+    sizes = _sizes(config)
+    return {**sizes, "q_proj": 2 * sizes["q_proj"]}
+
+
+def _attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    rotation: Rotation,
+    state: KVState,
+    position: int,
+) -> Tensor:
+    """Turn query [T, HQ, D] and key [T, HKV, D] by their positions, append KV to `state`, and attend; [T, HQ, D]."""
+    query = rotate(query, *rotation).to(value.dtype)
+    keys, values = state.append(
+        position, rotate(key, *rotation).transpose(0, 1), value.transpose(0, 1)
+    )
+    attend = attention_one_row if query.shape[0] == 1 else attention
+    return attend(query, keys, values)

@@ -3,6 +3,9 @@
 Owns the weights of one layer; its recurrent state lies in the sequence's state.
 """
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -12,42 +15,68 @@ from ..ops.causal_conv import causal_conv, causal_conv_one_row
 from ..ops.gated_delta_rule import gated_delta_rule_chunked, gated_delta_rule_recurrent
 from ..ops.norms import gated_rms_norm
 from ..weights.loader import WeightLoader
-from .config import ModelConfig
-from .layers import Projections, Shapes
+from .config import DeltaNetConfig
+from .layers import Projections, Shapes, linear_shapes
 
 
-def num_conv_channels(config: ModelConfig) -> int:
-    """Count the channels of the convolution: queries, keys and values side by side."""
-    return 2 * _key_size(config) + _value_size(config)
+class DeltaInputs(NamedTuple):
+    """What a layer makes of its rows first.
+
+    `mixed`: [T, C], queries, keys and values side by side, each head after head, for the convolution.
+    `gate`: [T, HV * V]. `strength`, `step`: [T, HV], before their activations.
+    """
+
+    mixed: Tensor
+    gate: Tensor
+    strength: Tensor
+    step: Tensor
 
 
-def gated_delta_net_shapes(config: ModelConfig) -> Shapes:
-    """Name the tensors of one Gated DeltaNet layer."""
+type InwardProjection = Callable[[Tensor], DeltaInputs]
+
+
+def split_projection_shapes(config: DeltaNetConfig, hidden_size: int) -> Shapes:
+    """Name the tensors of a projection to each of the four inputs."""
+    return linear_shapes(_split_sizes(config), hidden_size, bias=False)
+
+
+class SplitProjection:
+    """A projection to each of the four inputs."""
+
+    def __init__(self, config: DeltaNetConfig, loader: WeightLoader) -> None:
+        """Take the weights that `split_projection_shapes` names."""
+        self._projections = Projections(loader, _split_sizes(config))
+
+    def __call__(self, rows: Tensor) -> DeltaInputs:
+        """Map rows [T, H]."""
+        return DeltaInputs(*self._projections(rows))
+
+
+def gated_delta_net_shapes(config: DeltaNetConfig, hidden_size: int) -> Shapes:
+    """Name the tensors of one Gated DeltaNet layer, without its inward projection."""
     heads = config.linear_num_value_heads
-    channels = num_conv_channels(config)
+    kernel_shape = (config.num_conv_channels, 1, config.linear_conv_kernel_dim)
     return {
-        "in_proj_qkv.weight": (channels, config.hidden_size),
-        "in_proj_z.weight": (_value_size(config), config.hidden_size),
-        "in_proj_b.weight": (heads, config.hidden_size),
-        "in_proj_a.weight": (heads, config.hidden_size),
-        "conv1d.weight": (channels, 1, config.linear_conv_kernel_dim),
+        "conv1d.weight": kernel_shape,
         "A_log": (heads,),
         "dt_bias": (heads,),
         "norm.weight": (config.linear_value_head_dim,),
-        "out_proj.weight": (config.hidden_size, _value_size(config)),
+        "out_proj.weight": (hidden_size, config.value_size),
     }
 
 
 class GatedDeltaNet:
     """One Gated DeltaNet layer; convolution, gates, rule and norm are computed in float32."""
 
-    def __init__(self, config: ModelConfig, loader: WeightLoader) -> None:
+    def __init__(
+        self,
+        config: DeltaNetConfig,
+        loader: WeightLoader,
+        inward: InwardProjection,
+        epsilon: float,
+    ) -> None:
         """Take the weights that `gated_delta_net_shapes` names."""
-        shapes = gated_delta_net_shapes(config)
-        names = ("in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a")
-        self._inward = Projections(
-            loader, {name: shapes[f"{name}.weight"][0] for name in names}
-        )
+        self._inward = inward
         self._conv_weight = (
             loader.vector("conv1d.weight")[:, 0].t().contiguous()
         )  # [kernel, C]
@@ -56,11 +85,11 @@ class GatedDeltaNet:
         self._norm_scale = loader.vector(
             "norm.weight"
         )  # not zero-centred, unlike all other norms
-        self._epsilon = config.rms_norm_eps
+        self._epsilon = epsilon
         self._outward = loader.matrix("out_proj.weight")
         self._key_dim = config.linear_key_head_dim
         self._value_dim = config.linear_value_head_dim
-        self._sizes = [_key_size(config), _key_size(config), _value_size(config)]
+        self._sizes = [config.key_size, config.key_size, config.value_size]
 
     def __call__(self, rows: Tensor, state: DeltaState) -> Tensor:
         """Map rows [T, H] to [T, H]; advances `state` by T tokens."""
@@ -89,9 +118,10 @@ class GatedDeltaNet:
         )
 
 
-def _key_size(config: ModelConfig) -> int:
-    return config.linear_num_key_heads * config.linear_key_head_dim
-
-
-def _value_size(config: ModelConfig) -> int:
-    return config.linear_num_value_heads * config.linear_value_head_dim
+def _split_sizes(config: DeltaNetConfig) -> dict[str, int]:
+    return {
+        "in_proj_qkv": config.num_conv_channels,
+        "in_proj_z": config.value_size,
+        "in_proj_b": config.linear_num_value_heads,
+        "in_proj_a": config.linear_num_value_heads,
+    }

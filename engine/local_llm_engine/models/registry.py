@@ -11,12 +11,14 @@ from ..config import EngineConfig
 from ..errors import MemoryShortageError, ModelLoadError, WeightFormatError
 from ..weights.loader import WeightLoader
 from ..weights.safetensors import SafetensorsFolder
+from .architectures import architecture_of, read_config
 from .config import ModelConfig
+from .decoder import EMBEDDING, DecoderModel, tensor_shapes
+from .experts import follow_layout
 from .model import Model, ModelSummary
 from .placement import choose_device, choose_dtype
 from .plan import EnginePlan, StateBytes, weights_bytes
-from .qwen3_5 import EMBEDDING, Qwen3_5Model, tensor_shapes
-from .tensor_names import HEAD, MatchedTensors, match_tensors
+from .tensor_names import HEAD, MatchedTensors, match_tensors, prefix_of
 
 __all__ = [
     "EnginePlan",
@@ -89,7 +91,9 @@ def load_model(folder: Path, config: EngineConfig) -> Model:
             if model_config.tie_word_embeddings and matched.has_head:
                 _check_tied_head(folder, weights, matched.prefix)
             head = None if model_config.tie_word_embeddings else loader.matrix(HEAD)
-            return Qwen3_5Model(model_config, summary, text_loader, head)
+            return DecoderModel(
+                architecture_of(model_config), model_config, summary, text_loader, head
+            )
     except torch.OutOfMemoryError as err:
         raise MemoryShortageError(
             f"{folder}: the model does not fit into the memory of {device}: {err}"
@@ -101,12 +105,13 @@ def _examine(folder: Path) -> tuple[ModelConfig, SafetensorsFolder, MatchedTenso
         raise ModelLoadError(
             f"{folder}: is no folder; a model is a folder with config.json and safetensors files"
         )
-    config = ModelConfig.read(folder)
+    config = read_config(folder)
     weights = SafetensorsFolder.open(folder)
+    config = follow_layout(config, weights.infos, prefix_of(weights.infos))
     matched = match_tensors(
         folder,
         weights.infos,
-        tensor_shapes(config),
+        tensor_shapes(architecture_of(config), config),
         head_shape=(config.vocab_size, config.hidden_size),
         tied=config.tie_word_embeddings,
     )

@@ -31,6 +31,19 @@ class MatchedTensors:
     used: tuple[TensorInfo, ...]
 
 
+def prefix_of(names: Iterable[str]) -> str:
+    """Find what a checkpoint puts before the names of the text model."""
+    names = tuple(names)
+    return next(
+        (
+            prefix
+            for prefix in _PREFIXES
+            if any(name.startswith(prefix) for name in names)
+        ),
+        _PREFIXES[-1],
+    )
+
+
 def match_tensors(
     folder: Path,
     infos: Mapping[str, TensorInfo],
@@ -47,7 +60,7 @@ def match_tensors(
         WeightFormatError: a tensor is missing, unknown, of the wrong shape or of a dtype that is not
             computed; the message names it and what would be right.
     """
-    prefix = _prefix_of(infos)
+    prefix = prefix_of(infos)
     needed = {prefix + name: shape for name, shape in shapes.items()}
     if not tied or HEAD in infos:
         needed[HEAD] = head_shape
@@ -56,18 +69,6 @@ def match_tensors(
     for info in used:
         _check_tensor(info, needed[info.name])
     return MatchedTensors(prefix=prefix, has_head=HEAD in infos, used=used)
-
-
-def _prefix_of(names: Iterable[str]) -> str:
-    names = tuple(names)
-    return next(
-        (
-            prefix
-            for prefix in _PREFIXES
-            if any(name.startswith(prefix) for name in names)
-        ),
-        _PREFIXES[-1],
-    )
 
 
 def _check_names(

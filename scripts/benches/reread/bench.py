@@ -18,7 +18,7 @@ from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.cache.placement import grid_interval
 from local_llm_engine.chat import ChatFormat
 from local_llm_engine.config import EngineConfig
-from local_llm_engine.models.config import ModelConfig
+from local_llm_engine.models.architectures import read_config
 from local_llm_engine.sampling import SamplingParams
 from local_llm_engine.types import ChatRequest, Message
 
@@ -124,7 +124,7 @@ def _peer(options: argparse.Namespace, own: Path) -> Peer | None:
 
 async def _tell_story(asker: Asker, options: argparse.Namespace, folder: Path) -> None:
     status = asker.engine.status()
-    config = await asyncio.to_thread(ModelConfig.read, folder)
+    config = await asyncio.to_thread(read_config, folder)
     sizes = StateSizes.of(config, getattr(torch, status.dtype))
     interval = grid_interval(
         checkpoint_bytes=sizes.checkpoint_bytes,

@@ -8,7 +8,8 @@ import pytest
 
 from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.errors import ModelLoadError, UnsupportedModelError
-from local_llm_engine.models.config import ModelConfig
+from local_llm_engine.models.architectures import read_config
+from local_llm_engine.models.config import DeltaNetConfig, ModelConfig, RotaryConfig
 
 from .checkpoints import TEXT_CONFIG
 
@@ -18,7 +19,7 @@ ROPE: dict[str, Any] = TEXT_CONFIG["rope_parameters"]
 def read(folder: Path, config: object) -> ModelConfig:
     """Write a config.json of any JSON value and read it."""
     (folder / "config.json").write_text(json.dumps(config))
-    return ModelConfig.read(folder)
+    return read_config(folder)
 
 
 def without(name: str) -> dict[str, Any]:
@@ -43,13 +44,14 @@ def test_text_config(tmp_path: Path) -> None:
         num_attention_heads=4,
         num_key_value_heads=2,
         head_dim=16,
-        rotary_dim=8,
-        rope_theta=10_000.0,
-        linear_num_key_heads=2,
-        linear_num_value_heads=4,
-        linear_key_head_dim=12,
-        linear_value_head_dim=20,
-        linear_conv_kernel_dim=4,
+        rotary=RotaryConfig(dim=8, theta=10_000.0),
+        delta_net=DeltaNetConfig(
+            linear_num_key_heads=2,
+            linear_num_value_heads=4,
+            linear_key_head_dim=12,
+            linear_value_head_dim=20,
+            linear_conv_kernel_dim=4,
+        ),
         rms_norm_eps=1e-6,
         max_position_embeddings=4096,
         tie_word_embeddings=True,
@@ -73,8 +75,8 @@ def test_nested_text_config(tmp_path: Path) -> None:
 
 
 def test_built_in_model() -> None:
-    config = ModelConfig.read(NANO_PATH)
-    assert (config.num_hidden_layers, config.rotary_dim, config.rope_theta) == (
+    config = read_config(NANO_PATH)
+    assert (config.num_hidden_layers, config.rotary.dim, config.rotary.theta) == (
         6,
         32,
         10_000.0,
@@ -130,15 +132,15 @@ def test_interval_in_place_of_layer_types(
     ],
 )
 def test_rotary_dim(tmp_path: Path, config: dict[str, Any], rotary_dim: int) -> None:
-    assert read(tmp_path, config).rotary_dim == rotary_dim
+    assert read(tmp_path, config).rotary.dim == rotary_dim
 
 
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
         pytest.param(
-            {"model_type": "llama"},
-            "model_type is 'llama'; known are qwen3_5, qwen3_5_text",
+            {"model_type": "mamba"},
+            "model_type is 'mamba'; known are llama, qwen2, qwen3, qwen3_5, qwen3_5_moe, ",
             id="model",
         ),
         pytest.param(
@@ -168,7 +170,7 @@ def test_rotary_dim(tmp_path: Path, config: dict[str, Any], rotary_dim: int) -> 
         ),
         pytest.param(
             {"rope_parameters": dict(ROPE, rope_type="yarn")},
-            r"rope_parameters\.rope_type is 'yarn'; supported is 'default'",
+            r"rope_parameters\.rope_type is 'yarn'; supported are 'default' and 'llama3'",
             id="yarn",
         ),
         pytest.param(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from local_llm_engine.errors import ModelLoadError
-from local_llm_engine.models.config import ModelConfig
+from local_llm_engine.models.architectures import read_config
 
 from .checkpoints import TEXT_CONFIG
 from .test_config import ROPE, read, without
@@ -134,11 +134,11 @@ def test_file_that_is_no_json_object(
 ) -> None:
     (tmp_path / "config.json").write_bytes(content)
     with pytest.raises(ModelLoadError, match=problem):
-        ModelConfig.read(tmp_path)
+        read_config(tmp_path)
 
 
 def test_missing_file(tmp_path: Path) -> None:
     with pytest.raises(
         ModelLoadError, match=r"config\.json: is missing; a model folder needs it"
     ):
-        ModelConfig.read(tmp_path)
+        read_config(tmp_path)
