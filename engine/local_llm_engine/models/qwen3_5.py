@@ -24,20 +24,21 @@ from .gated_delta_net import (
 from .layers import Shapes, ZeroCentredNorm, within
 from .rotary import read_rotary
 
-# Whole models, whose config.json describes the text model in a section of its own, and text models alone.
-WHOLE_TYPES = ("qwen3_5", "qwen3_5_moe")
-TEXT_TYPES = ("qwen3_5_text", "qwen3_5_moe_text")
+# Models that also see: config.json describes their text model in a section of its own.
+_WHOLE_TYPES = ("qwen3_5", "qwen3_5_moe")
 
 
 def read_config(top: ConfigFields) -> ModelConfig:
     """Read config.json; what a whole model says outside its text model goes first where both say it."""
     model_type = top.text("model_type")
-    is_whole = model_type in WHOLE_TYPES
+    is_whole = model_type in _WHOLE_TYPES
     text = top.section("text_config") if is_whole else top
-    for fields in (top, text):
+    text_type = f"{model_type}_text" if is_whole else model_type
+    for fields, own_type in ((top, model_type), (text, text_type)):
         refuse_other_options(
             fields,
             {
+                "model_type": (own_type,),
                 "output_gate_type": ("silu", "swish"),
                 "attention_bias": (False,),
                 "attn_output_gate": (True,),
