@@ -4,7 +4,7 @@ Knows the shapes and how a folder is laid out; knows nothing of what is measured
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 import json
 import math
 from pathlib import Path
@@ -17,7 +17,7 @@ from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.models.architectures import architecture_of, read_config
 from local_llm_engine.models.decoder import tensor_shapes
 
-SIZES = ("0.8B", "2B", "4B")
+SIZES = ("0.8B", "2B", "4B", "1.7B-A0.7B")
 _PREFIX = "model."
 _BYTES_PER_WEIGHT = 2
 # One block of random weights stands for all, again and again: drawing billions takes minutes. Its
@@ -40,12 +40,22 @@ _TOOL_LINES = """\
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Experts:
+    """The experts of every layer, and what of them a token passes."""
+
+    num_experts: int
+    num_experts_per_tok: int
+    moe_intermediate_size: int
+    shared_expert_intermediate_size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Shape:
     """In what the sizes differ; the rest is the architecture's."""
 
     num_layers: int
     hidden_size: int
-    intermediate_size: int
+    feed_forward: int | _Experts
     num_heads: int
     num_key_value_heads: int
     num_delta_value_heads: int
@@ -55,7 +65,7 @@ _SHAPES = {
     "0.8B": _Shape(
         num_layers=24,
         hidden_size=1024,
-        intermediate_size=3584,
+        feed_forward=3584,
         num_heads=8,
         num_key_value_heads=2,
         num_delta_value_heads=16,
@@ -63,7 +73,7 @@ _SHAPES = {
     "2B": _Shape(
         num_layers=24,
         hidden_size=2048,
-        intermediate_size=6144,
+        feed_forward=6144,
         num_heads=8,
         num_key_value_heads=2,
         num_delta_value_heads=16,
@@ -71,10 +81,24 @@ _SHAPES = {
     "4B": _Shape(
         num_layers=32,
         hidden_size=2560,
-        intermediate_size=9216,
+        feed_forward=9216,
         num_heads=16,
         num_key_value_heads=4,
         num_delta_value_heads=32,
+    ),
+    # No published size is as small: the 35B-A3B's proportions on the layers of the 0.8B.
+    "1.7B-A0.7B": _Shape(
+        num_layers=24,
+        hidden_size=1024,
+        feed_forward=_Experts(
+            num_experts=64,
+            num_experts_per_tok=8,
+            moe_intermediate_size=256,
+            shared_expert_intermediate_size=256,
+        ),
+        num_heads=8,
+        num_key_value_heads=2,
+        num_delta_value_heads=16,
     ),
 }
 
@@ -82,12 +106,18 @@ _SHAPES = {
 def config_of(size: str) -> dict[str, Any]:
     """Return what a model of this size has in its config.json."""
     shape = _SHAPES[size]
+    if isinstance(shape.feed_forward, _Experts):
+        model_type = "qwen3_5_moe_text"
+        feed_forward = asdict(shape.feed_forward)
+    else:
+        model_type = "qwen3_5_text"
+        feed_forward = {"intermediate_size": shape.feed_forward}
     return {
-        "model_type": "qwen3_5_text",
+        "model_type": model_type,
         "dtype": "bfloat16",
         "vocab_size": 248_320,
         "hidden_size": shape.hidden_size,
-        "intermediate_size": shape.intermediate_size,
+        **feed_forward,
         "num_hidden_layers": shape.num_layers,
         "num_attention_heads": shape.num_heads,
         "num_key_value_heads": shape.num_key_value_heads,

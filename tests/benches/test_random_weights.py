@@ -16,18 +16,30 @@ from local_llm_engine.types import ChatRequest, Message, ToolSpec
 from scripts.benches import random_weights
 from scripts.benches.state_sizes import StateSizes, empty_state
 
+SMALL_EXPERTS = random_weights._Experts(
+    num_experts=8,
+    num_experts_per_tok=2,
+    moe_intermediate_size=16,
+    shared_expert_intermediate_size=16,
+)
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+
+@pytest.fixture(
+    params=[("0.8B", 64), ("1.7B-A0.7B", SMALL_EXPERTS)], ids=["dense", "experts"]
+)
+def folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Path:
     """A folder with a model of the architecture's form, but small."""
+    size, feed_forward = request.param
     small = replace(
-        random_weights._SHAPES["0.8B"],
+        random_weights._SHAPES[size],
         num_layers=4,
         hidden_size=32,
-        intermediate_size=64,
+        feed_forward=feed_forward,
     )
-    monkeypatch.setitem(random_weights._SHAPES, "0.8B", small)
-    return random_weights.random_model("0.8B", tmp_path)
+    monkeypatch.setitem(random_weights._SHAPES, size, small)
+    return random_weights.random_model(size, tmp_path)
 
 
 def test_it_loads_and_computes(folder: Path) -> None:
@@ -41,7 +53,8 @@ def test_it_loads_and_computes(folder: Path) -> None:
 
 def test_it_is_written_once(folder: Path) -> None:
     written = {file: file.stat().st_mtime_ns for file in folder.iterdir()}
-    assert random_weights.random_model("0.8B", folder.parent) == folder
+    size = folder.name.removeprefix("random-")
+    assert random_weights.random_model(size, folder.parent) == folder
     assert {file: file.stat().st_mtime_ns for file in folder.iterdir()} == written
 
 
