@@ -10,6 +10,7 @@ import pytest
 
 from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.config import EngineConfig
+from local_llm_engine.sampling import SamplingParams
 from local_llm_engine.service import Engine
 from local_llm_engine.types import (
     CallRecord,
@@ -18,7 +19,6 @@ from local_llm_engine.types import (
     FinishDelta,
     Message,
     Purpose,
-    SamplingParams,
     TextPart,
     ToolSpec,
 )

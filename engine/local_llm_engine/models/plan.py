@@ -11,7 +11,6 @@ from ..errors import MemoryShortageError
 from ..types import Purpose
 from ..weights.safetensors_header import TensorInfo
 from .config import ModelConfig
-from .gated_delta_net import num_conv_channels
 from .memory import DeviceMemory
 from .model import ModelSummary
 
@@ -24,6 +23,8 @@ _SHARED_CHECKPOINTS = 3
 _NUM_SLOTS = len({purpose.slot for purpose in Purpose})
 _FLOAT32_BYTES = 4
 _HALF_BYTES = 2
+# The ends of the names of small tensors that are computed with in float32, whatever the model's dtype.
+_IN_FLOAT32 = ("norm.weight", "A_log", "dt_bias", "conv1d.weight", "mlp.gate.weight")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +41,13 @@ class StateBytes:
         num_full = config.layer_types.count("full_attention")
         num_linear = config.num_hidden_layers - num_full
         key_values = 2 * config.num_key_value_heads * config.head_dim
-        inputs = num_conv_channels(config) * (config.linear_conv_kernel_dim - 1)
-        memory = (
-            config.linear_num_value_heads
-            * config.linear_key_head_dim
-            * config.linear_value_head_dim
-        )
+        delta_net = config.delta_net
+        inputs = memory = 0
+        if delta_net is not None:
+            inputs = delta_net.num_conv_channels * (
+                delta_net.linear_conv_kernel_dim - 1
+            )
+            memory = delta_net.value_size * delta_net.linear_key_head_dim
         conv = num_linear * inputs * element_bytes
         return cls(
             token=num_full * key_values * element_bytes,
@@ -141,10 +143,10 @@ class EnginePlan:
 def weights_bytes(
     tensors: Iterable[TensorInfo], *, element_bytes: int, left_out: str | None
 ) -> int:
-    """Add up what tensors take once they are loaded: matrices in the model's dtype, all others in float32."""
+    """Add up what tensors take once they are loaded: those of `_IN_FLOAT32`, all others in the model's dtype."""
     return sum(
         tensor.num_elements
-        * (element_bytes if len(tensor.shape) == 2 else _FLOAT32_BYTES)
+        * (_FLOAT32_BYTES if tensor.name.endswith(_IN_FLOAT32) else element_bytes)
         for tensor in tensors
         if tensor.name != left_out
     )

@@ -17,11 +17,18 @@ from local_llm_engine.models.plan import EnginePlan
 from local_llm_engine.models.registry import load_model, plan_model
 
 from .checkpoints import TEXT_CONFIG, make_oracle, tensors_of, write_checkpoint
+from .oracles import KINDS, make, publish
 
+BIASES = {
+    "llama": {"attention_bias": True, "mlp_bias": True},
+    "qwen3": {"attention_bias": True},
+}
 DTYPES = ("bfloat16", "float32")
 
 
-@pytest.fixture(scope="module", params=["tied", "untied", "tied with a head", "nano"])
+@pytest.fixture(
+    scope="module", params=["tied", "untied", "tied with a head", "nano", *KINDS]
+)
 def folder(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
@@ -29,6 +36,10 @@ def folder(
     if request.param == "nano":
         return NANO_PATH
     tmp_path = tmp_path_factory.mktemp("models")
+    if request.param in KINDS:
+        return publish(
+            tmp_path, request.param, make(request.param, BIASES.get(request.param))
+        )
     config = {**TEXT_CONFIG, "tie_word_embeddings": request.param != "untied"}
     tensors = tensors_of(make_oracle(config))
     if request.param == "tied with a head":
