@@ -18,8 +18,8 @@ from local_llm_engine.errors import (
     ModelLoadError,
     OutOfMemoryError,
 )
+from local_llm_engine.models.decoder import DecoderModel
 from local_llm_engine.models.memory import DeviceMemory
-from local_llm_engine.models.qwen3_5 import Qwen3_5Model
 from local_llm_engine.service import Engine
 
 type Run = Callable[..., int]
@@ -39,10 +39,10 @@ def test_a_context_that_cannot_fit_is_refused_at_load(
 def test_a_slot_that_the_device_does_not_give_is_refused_at_load(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def refuse(model: Qwen3_5Model, capacity: int) -> None:
+    def refuse(model: DecoderModel, capacity: int) -> None:
         raise torch.OutOfMemoryError("no")
 
-    monkeypatch.setattr(Qwen3_5Model, "new_state", refuse)
+    monkeypatch.setattr(DecoderModel, "new_state", refuse)
     with pytest.raises(OutOfMemoryError):
         Engine.load(NANO_PATH, EngineConfig(cache_folder=tmp_path))
     assert not [

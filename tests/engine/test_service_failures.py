@@ -12,7 +12,7 @@ import torch
 
 from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.errors import GenerationError, OutOfMemoryError
-from local_llm_engine.models.qwen3_5 import Qwen3_5Model
+from local_llm_engine.models.decoder import DecoderModel
 from local_llm_engine.service import Engine
 from local_llm_engine.types import CallRecord, ContentDelta, FinishDelta, Purpose
 
@@ -38,7 +38,7 @@ async def test_a_request_without_memory_fails_and_the_next_is_served() -> None:
     engine = Engine.load(NANO_PATH, CONFIG)
     try:
         with (
-            patch.object(Qwen3_5Model, "forward", side_effect=FULL),
+            patch.object(DecoderModel, "forward", side_effect=FULL),
             pytest.raises(OutOfMemoryError),
         ):
             await collect(engine, ask("what time is it"))
