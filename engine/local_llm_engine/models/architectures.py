@@ -4,6 +4,7 @@ Knows no weights.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -12,6 +13,7 @@ from .config import ModelConfig
 from .config_fields import ConfigFields
 from .decoder import Architecture
 from .llama import LLAMA
+from .quantization import read_scheme
 from .qwen2 import QWEN2
 from .qwen3 import QWEN3
 from .qwen3_5 import QWEN3_5
@@ -46,7 +48,8 @@ def read_config(folder: Path) -> ModelConfig:
         raise UnsupportedModelError(
             f"{top.file}: model_type is {model_type!r}; known are {', '.join(ARCHITECTURES)}"
         )
-    return ARCHITECTURES[model_type].read_config(top)
+    config = ARCHITECTURES[model_type].read_config(top)
+    return replace(config, quantization=read_scheme(top))
 
 
 def architecture_of(config: ModelConfig) -> Architecture:

@@ -6,6 +6,8 @@ Knows nothing of how config.json spells them for one architecture, and no weight
 from dataclasses import dataclass
 from typing import Literal
 
+from ..weights.quantized import Scheme
+
 type LayerType = Literal["linear_attention", "full_attention"]
 
 
@@ -73,7 +75,11 @@ class ExpertsConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig:
-    """The numbers of a decoder. `intermediate_size` is None where every layer chooses among experts."""
+    """The numbers of a decoder.
+
+    `intermediate_size` is None where every layer chooses among experts, `quantization` where the weights
+    are not quantized.
+    """
 
     model_type: str
     vocab_size: int
@@ -93,3 +99,4 @@ class ModelConfig:
     mlp_bias: bool = False
     delta_net: DeltaNetConfig | None = None
     experts: ExpertsConfig | None = None
+    quantization: Scheme | None = None

@@ -50,6 +50,10 @@ class ConfigFields:
         """Whether the field is there and not null."""
         return self._values.get(name) is not None
 
+    def names(self) -> tuple[str, ...]:
+        """Name all fields, in their order."""
+        return tuple(self._values)
+
     def name_of(self, name: str) -> str:
         """Return the field's full name, for messages."""
         return f"{self._path}{name}"

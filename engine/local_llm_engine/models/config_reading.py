@@ -24,12 +24,6 @@ def refuse_other_options(
     Raises:
         UnsupportedModelError: an option has another value; the message names it and what is supported.
     """
-    if "quantization_config" in fields:
-        quantization = fields.section("quantization_config")
-        raise UnsupportedModelError(
-            f"{fields.file}: the weights are quantized ({quantization.get('quant_method')!r}); "
-            "supported are unquantized BF16, F16 and F32 weights"
-        )
     for name, values in {"hidden_act": ("silu", "swish"), **supported}.items():
         if name in fields and fields.get(name) not in values:
             raise UnsupportedModelError(

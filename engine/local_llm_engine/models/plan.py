@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..cache.placement import grid_interval
 from ..errors import MemoryShortageError
 from ..types import Purpose
-from ..weights.safetensors_header import TensorInfo
+from ..weights.quantized import StoredInfo
 from .config import ModelConfig
 from .memory import DeviceMemory
 from .model import ModelSummary
@@ -141,7 +141,7 @@ class EnginePlan:
 
 
 def weights_bytes(
-    tensors: Iterable[TensorInfo], *, element_bytes: int, left_out: str | None
+    tensors: Iterable[StoredInfo], *, element_bytes: int, left_out: str | None
 ) -> int:
     """Add up what tensors take once they are loaded: those of `_IN_FLOAT32`, all others in the model's dtype."""
     return sum(

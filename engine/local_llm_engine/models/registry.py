@@ -10,6 +10,7 @@ import torch
 from ..config import EngineConfig
 from ..errors import MemoryShortageError, ModelLoadError, WeightFormatError
 from ..weights.loader import WeightLoader
+from ..weights.quantized import WeightSource
 from ..weights.safetensors import SafetensorsFolder
 from .architectures import architecture_of, read_config
 from .config import ModelConfig
@@ -100,13 +101,13 @@ def load_model(folder: Path, config: EngineConfig) -> Model:
         ) from err
 
 
-def _examine(folder: Path) -> tuple[ModelConfig, SafetensorsFolder, MatchedTensors]:
+def _examine(folder: Path) -> tuple[ModelConfig, WeightSource, MatchedTensors]:
     if not folder.is_dir():
         raise ModelLoadError(
             f"{folder}: is no folder; a model is a folder with config.json and safetensors files"
         )
     config = read_config(folder)
-    weights = SafetensorsFolder.open(folder)
+    weights = WeightSource(SafetensorsFolder.open(folder), config.quantization)
     config = follow_layout(config, weights.infos, prefix_of(weights.infos))
     matched = match_tensors(
         folder,
@@ -132,7 +133,7 @@ def _summarize(
     )
 
 
-def _check_tied_head(folder: Path, weights: SafetensorsFolder, prefix: str) -> None:
+def _check_tied_head(folder: Path, weights: WeightSource, prefix: str) -> None:
     """Refuse a head that config.json calls tied to the embedding and that differs from it."""
     embedding = weights.tensor(prefix + EMBEDDING)
     if not torch.equal(weights.tensor(HEAD).to(embedding.dtype), embedding):

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import WeightFormatError
-from ..weights.safetensors_header import TensorInfo
+from ..weights.quantized import FLOAT_DTYPES, QuantizedInfo, StoredInfo
 
 HEAD = "lm_head.weight"
 # Longest first: the shorter one is a prefix of the longer one.
 _PREFIXES = ("model.language_model.", "model.")
 # The vision tower and the layers for multi-token prediction: known, and not needed to answer in text.
 _SKIPPED = ("model.visual.", "visual.", "mtp.", "model.mtp.")
-_DTYPES = ("BF16", "F16", "F32")
 _MAX_NAMES_SHOWN = 3
 
 
@@ -28,7 +27,7 @@ class MatchedTensors:
 
     prefix: str
     has_head: bool
-    used: tuple[TensorInfo, ...]
+    used: tuple[StoredInfo, ...]
 
 
 def prefix_of(names: Iterable[str]) -> str:
@@ -46,7 +45,7 @@ def prefix_of(names: Iterable[str]) -> str:
 
 def match_tensors(
     folder: Path,
-    infos: Mapping[str, TensorInfo],
+    infos: Mapping[str, StoredInfo],
     shapes: Mapping[str, tuple[int, ...]],
     *,
     head_shape: tuple[int, int],
@@ -89,14 +88,14 @@ def _check_names(
         )
 
 
-def _check_tensor(info: TensorInfo, shape: tuple[int, ...]) -> None:
+def _check_tensor(info: StoredInfo, shape: tuple[int, ...]) -> None:
     if info.shape != shape:
         raise WeightFormatError(
             f"{info.file}: tensor {info.name!r} has the shape {list(info.shape)}; config.json asks for {list(shape)}"
         )
-    if info.dtype not in _DTYPES:
+    if not isinstance(info, QuantizedInfo) and info.dtype not in FLOAT_DTYPES:
         raise WeightFormatError(
-            f"{info.file}: tensor {info.name!r} has the dtype {info.dtype}; supported are {', '.join(_DTYPES)}"
+            f"{info.file}: tensor {info.name!r} has the dtype {info.dtype}; supported are {', '.join(FLOAT_DTYPES)}"
         )
 
 

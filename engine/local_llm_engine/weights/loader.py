@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .safetensors import SafetensorsFolder
+from .quantized import WeightSource, dequantize
 
 
 class WeightLoader:
@@ -16,14 +16,14 @@ class WeightLoader:
 
     def __init__(
         self,
-        folder: SafetensorsFolder,
+        source: WeightSource,
         *,
         device: torch.device,
         dtype: torch.dtype,
         prefix: str = "",
     ) -> None:
         """Load for `device`, matrices in `dtype`; `prefix` stands before every name asked for."""
-        self._folder = folder
+        self._source = source
         self._prefix = prefix
         self.device = device
         self.dtype = dtype
@@ -31,42 +31,51 @@ class WeightLoader:
     def within(self, prefix: str) -> WeightLoader:
         """Return a loader of the names that start with `prefix`."""
         return WeightLoader(
-            self._folder,
+            self._source,
             device=self.device,
             dtype=self.dtype,
             prefix=self._prefix + prefix,
         )
 
     def matrix(self, name: str) -> Tensor:
-        """Return a tensor in the model's dtype; it stays mapped where file, dtype and device agree."""
-        return self._mapped(name).to(device=self.device, dtype=self.dtype)
+        """Return a tensor in the model's dtype; it stays mapped where file, dtype and device agree.
+
+        A quantized one is dequantized.
+        """
+        stored = self._source.stored(self._prefix + name)
+        if isinstance(stored, Tensor):
+            return stored.to(device=self.device, dtype=self.dtype)
+        rows = torch.empty(stored.shape, dtype=self.dtype, device=self.device)
+        dequantize(stored, rows)
+        return rows
 
     def vector(self, name: str) -> Tensor:
         """Return a small tensor in float32, whatever the model's dtype; never a view of the file."""
-        return self._mapped(name).to(device=self.device, dtype=torch.float32, copy=True)
+        tensor = self._source.tensor(self._prefix + name)
+        return tensor.to(device=self.device, dtype=torch.float32, copy=True)
 
     def matrices(self, names: Sequence[str]) -> tuple[Tensor, ...]:
         """Return matrices [O, H] that read the same input, joined one below the other if they are copied anyway.
 
         Joining mapped matrices would double them in memory, so these are returned one by one.
         """
-        mapped = [self._mapped(name) for name in names]
-        if all(
-            matrix.dtype == self.dtype and matrix.device == self.device
-            for matrix in mapped
-        ):
-            return tuple(mapped)
-        num_rows = sum(matrix.shape[0] for matrix in mapped)
-        joined = torch.empty(
-            num_rows, mapped[0].shape[1], dtype=self.dtype, device=self.device
+        stored = [self._source.stored(self._prefix + name) for name in names]
+        mapped = tuple(
+            matrix
+            for matrix in stored
+            if isinstance(matrix, Tensor)
+            and matrix.dtype == self.dtype
+            and matrix.device == self.device
         )
-        for rows, matrix in zip(
-            torch.split(joined, [matrix.shape[0] for matrix in mapped]),
-            mapped,
-            strict=True,
-        ):
-            rows.copy_(matrix)
+        if len(mapped) == len(stored):
+            return mapped
+        sizes = [matrix.shape[0] for matrix in stored]
+        joined = torch.empty(
+            sum(sizes), stored[0].shape[1], dtype=self.dtype, device=self.device
+        )
+        for rows, matrix in zip(torch.split(joined, sizes), stored, strict=True):
+            if isinstance(matrix, Tensor):
+                rows.copy_(matrix)
+            else:
+                dequantize(matrix, rows)
         return (joined,)
-
-    def _mapped(self, name: str) -> Tensor:
-        return self._folder.tensor(self._prefix + name)

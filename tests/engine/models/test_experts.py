@@ -14,6 +14,7 @@ from local_llm_engine.models.config import ExpertsConfig
 from local_llm_engine.models.experts import SparseFeedForward
 from local_llm_engine.models.registry import load_model
 from local_llm_engine.weights.loader import WeightLoader
+from local_llm_engine.weights.quantized import WeightSource
 from local_llm_engine.weights.safetensors import SafetensorsFolder
 
 from .checkpoints import FLOAT32, random_tokens, refuses, tensors_of, write_checkpoint
@@ -56,7 +57,7 @@ def make_layer(
 ) -> SparseFeedForward:
     write_checkpoint(folder, tensors)
     loader = WeightLoader(
-        SafetensorsFolder.open(folder),
+        WeightSource(SafetensorsFolder.open(folder)),
         device=torch.device("cpu"),
         dtype=torch.float32,
     )

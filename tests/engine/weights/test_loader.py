@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from local_llm_engine.weights.loader import WeightLoader
+from local_llm_engine.weights.quantized import WeightSource
 from local_llm_engine.weights.safetensors import SafetensorsFolder
 
 from .test_safetensors import mapped_addresses
@@ -31,7 +32,9 @@ def stored(tmp_path: Path) -> dict[str, Tensor]:
 def loader_of(folder: Path, dtype: torch.dtype) -> WeightLoader:
     """Load for the CPU from below "block."."""
     return WeightLoader(
-        SafetensorsFolder.open(folder), device=torch.device("cpu"), dtype=dtype
+        WeightSource(SafetensorsFolder.open(folder)),
+        device=torch.device("cpu"),
+        dtype=dtype,
     ).within("block.")
 
 

@@ -1,0 +1,81 @@
+"""Matrices of 4-bit codes in groups along their rows, and the ways in which checkpoints pack them.
+
+A group's weights share a scale and a zero: weight = (code - zero) * scale. What a code, a scale and a
+zero is, every matrix hands out by itself, so that a format of our own can take them over as they are.
+"""
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from ..errors import WeightFormatError
+
+CODES_A_WORD = 8
+_BITS = 4
+LARGEST_CODE = 15
+
+
+class Int4Matrix(ABC):
+    """A matrix [O, I] of 4-bit codes; column i belongs to group `groups[i]` of its row."""
+
+    def __init__(
+        self, shape: tuple[int, int], group_size: int, groups: Tensor | None
+    ) -> None:
+        """Take `groups` [I] where the groups are no runs of `group_size` columns."""
+        self.shape = shape
+        self.group_size = group_size
+        self.groups = torch.arange(shape[1]) // group_size if groups is None else groups
+
+    @property
+    def groups_are_runs(self) -> bool:
+        """Whether each group is a run of `group_size` columns, in order."""
+        return torch.equal(self.groups, torch.arange(self.shape[1]) // self.group_size)
+
+    @abstractmethod
+    def codes(self, start: int, end: int) -> Tensor:
+        """Unpack the codes of rows start .. end - 1, uint8 [n, I]; start is a multiple of 8."""
+
+    @abstractmethod
+    def scales(self, start: int, end: int) -> Tensor:
+        """Return the scales of rows start .. end - 1, float32 [n, G]."""
+
+    @abstractmethod
+    def zeros(self, start: int, end: int) -> Tensor:
+        """Return the zeros of rows start .. end - 1, uint8 [n, G]; start is a multiple of 8."""
+
+    def rows(self, start: int, end: int) -> Tensor:
+        """Dequantize rows start .. end - 1; start is a multiple of 8."""
+        zeros = self.zeros(start, end).float()[:, self.groups]
+        scales = self.scales(start, end)[:, self.groups]
+        return (self.codes(start, end).float() - zeros) * scales
+
+
+def unpack_along_rows(words: Tensor) -> Tensor:
+    """Unpack int32 words [n, m], the first of 8 codes in the lowest bits, to uint8 [n, 8 m]."""
+    shifts = torch.arange(0, _BITS * CODES_A_WORD, _BITS, dtype=torch.int32)
+    codes = (words[:, :, None] >> shifts) & LARGEST_CODE
+    return codes.flatten(1).to(torch.uint8)
+
+
+def unpack_along_columns(words: Tensor) -> Tensor:
+    """Unpack int32 words [m, n], the first of 8 codes in the lowest bits, to uint8 [8 m, n]."""
+    return unpack_along_rows(words.t()).t()
+
+
+def num_groups(num_columns: int, group_size: int) -> int:
+    """Count the groups of a row; the last may be smaller."""
+    return -(-num_columns // group_size)
+
+
+def checked_groups(name: str, groups: Tensor, count: int) -> Tensor:
+    """Return a file's list of groups as indices.
+
+    Raises:
+        WeightFormatError: it names groups that are not there.
+    """
+    if groups.numel() and not 0 <= int(groups.min()) <= int(groups.max()) < count:
+        raise WeightFormatError(
+            f"tensor {name!r} names groups from {int(groups.min())} to {int(groups.max())}; there are {count}"
+        )
+    return groups.long()
