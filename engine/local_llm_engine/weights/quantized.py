@@ -19,7 +19,7 @@ from .safetensors_header import TensorInfo
 
 FLOAT_DTYPES = ("BF16", "F16", "F32")
 # Rows that are dequantized at once: a multiple of every format's block and word.
-ROWS_AT_ONCE = 1024
+ROWS_AT_ONCE = 256
 
 
 class QuantizedMatrix(Protocol):

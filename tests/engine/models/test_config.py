@@ -164,8 +164,8 @@ def test_rotary_dim(tmp_path: Path, config: dict[str, Any], rotary_dim: int) -> 
             id="no gate",
         ),
         pytest.param(
-            {"quantization_config": {"quant_method": "fp8"}},
-            r"the weights are quantized \('fp8'\)",
+            {"quantization_config": {"quant_method": "hqq"}},
+            r"the weights are quantized \('hqq'\)",
             id="quantized",
         ),
         pytest.param(

@@ -188,8 +188,8 @@ UNSUPPORTED = [
     ),
     pytest.param(
         "Qwen3-30B-A3B",
-        {"quantization_config": {"quant_method": "gptq"}},
-        r"the weights are quantized \('gptq'\)",
+        {"quantization_config": {"quant_method": "hqq"}},
+        r"the weights are quantized \('hqq'\)",
         id="quantized",
     ),
     pytest.param(
