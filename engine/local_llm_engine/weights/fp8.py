@@ -62,7 +62,10 @@ class Fp8Matrix:
     def rows(self, start: int, end: int) -> Tensor:
         """Dequantize rows start .. end - 1."""
         blocks = torch.arange(start, end) // self._scheme.block_rows
-        factors = self._scale[blocks].repeat_interleave(
-            self._scheme.block_columns, dim=1
-        )
-        return self._weight[start:end].float() * factors[:, : self.shape[1]]
+        factors = self._scale[blocks]
+        rows = self._weight[start:end].float()
+        width = self._scheme.block_columns
+        if self.shape[1] % width == 0:
+            rows.view(*factors.shape, width).mul_(factors[..., None])
+            return rows
+        return rows.mul_(factors.repeat_interleave(width, dim=1)[:, : self.shape[1]])

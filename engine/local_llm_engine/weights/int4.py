@@ -17,7 +17,10 @@ LARGEST_CODE = 15
 
 
 class Int4Matrix(ABC):
-    """A matrix [O, I] of 4-bit codes; column i belongs to group `groups[i]` of its row."""
+    """A matrix [O, I] of 4-bit codes; column i belongs to group `groups[i]` of its row.
+
+    `groups_are_runs` says whether each group is a run of `group_size` columns, in order.
+    """
 
     def __init__(
         self, shape: tuple[int, int], group_size: int, groups: Tensor | None
@@ -25,12 +28,10 @@ class Int4Matrix(ABC):
         """Take `groups` [I] where the groups are no runs of `group_size` columns."""
         self.shape = shape
         self.group_size = group_size
-        self.groups = torch.arange(shape[1]) // group_size if groups is None else groups
-
-    @property
-    def groups_are_runs(self) -> bool:
-        """Whether each group is a run of `group_size` columns, in order."""
-        return torch.equal(self.groups, torch.arange(self.shape[1]) // self.group_size)
+        runs = torch.arange(shape[1]) // group_size
+        self.groups = runs if groups is None else groups
+        self.groups_are_runs = groups is None or torch.equal(groups, runs)
+        self._are_even_runs = self.groups_are_runs and shape[1] % group_size == 0
 
     @abstractmethod
     def codes(self, start: int, end: int) -> Tensor:
@@ -46,16 +47,20 @@ class Int4Matrix(ABC):
 
     def rows(self, start: int, end: int) -> Tensor:
         """Dequantize rows start .. end - 1; start is a multiple of 8."""
-        zeros = self.zeros(start, end).float()[:, self.groups]
-        scales = self.scales(start, end)[:, self.groups]
-        return (self.codes(start, end).float() - zeros) * scales
+        codes = self.codes(start, end).float()
+        zeros, scales = self.zeros(start, end).float(), self.scales(start, end)
+        if self._are_even_runs:
+            grouped = codes.view(*scales.shape, self.group_size)
+            grouped.sub_(zeros[..., None]).mul_(scales[..., None])
+            return codes
+        return codes.sub_(zeros[:, self.groups]).mul_(scales[:, self.groups])
 
 
 def unpack_along_rows(words: Tensor) -> Tensor:
     """Unpack int32 words [n, m], the first of 8 codes in the lowest bits, to uint8 [n, 8 m]."""
-    shifts = torch.arange(0, _BITS * CODES_A_WORD, _BITS, dtype=torch.int32)
-    codes = (words[:, :, None] >> shifts) & LARGEST_CODE
-    return codes.flatten(1).to(torch.uint8)
+    # The lowest byte of a word comes first, as everywhere in these files.
+    pairs = words.clone(memory_format=torch.contiguous_format).view(torch.uint8)
+    return torch.stack((pairs & LARGEST_CODE, pairs >> _BITS), dim=-1).flatten(1)
 
 
 def unpack_along_columns(words: Tensor) -> Tensor:
