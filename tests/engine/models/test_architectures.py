@@ -187,3 +187,17 @@ def test_architecture_and_state(models: Mapping[str, Model], kind: str) -> None:
     )
     is_hybrid = kind in {"qwen3_next", "qwen3_5_moe_text"}
     assert bool(model.new_state(8).checkpoint_nbytes) is is_hybrid
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("kind", NEW_KINDS)
+def test_cuda_equals_cpu(
+    folders: Mapping[str, Path], models: Mapping[str, Model], kind: str
+) -> None:
+    """And gives equal bits for equal stops."""
+    on_gpu = load_model(folders[kind], EngineConfig(dtype="float32", device="cuda"))
+    tokens, stops = random_tokens(130), [1, 65, 128, 129, 130]
+    computed = run(on_gpu, tokens.cuda(), stops)
+    assert_close(computed.cpu(), run(models[kind], tokens, stops), rtol=1e-3, atol=1e-3)
+    assert torch.equal(run(on_gpu, tokens.cuda(), stops), computed)
