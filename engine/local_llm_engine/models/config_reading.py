@@ -11,7 +11,8 @@ from .config_fields import ConfigFields
 
 _LAYER_TYPES: tuple[LayerType, ...] = ("linear_attention", "full_attention")
 _MAX_LAYERS = 1024
-_MAX_EXPERTS = 65_536
+# Of all layers together; the largest published models have a fifth of it.
+_MAX_EXPERTS = 131_072
 
 
 def refuse_other_options(
@@ -111,7 +112,7 @@ def read_experts(
     """
     # Newer files of transformers have the second name.
     name = "num_local_experts" if "num_local_experts" in text else "num_experts"
-    num_experts = text.whole(name, high=_MAX_EXPERTS)
+    num_experts = text.whole(name, high=_MAX_EXPERTS // max(1, len(sparse_layers)))
     return ExpertsConfig(
         num_experts=num_experts,
         num_experts_per_tok=text.whole("num_experts_per_tok", high=num_experts),

@@ -136,8 +136,8 @@ def test_greedy_tokens_equal_oracle(
     assert answer == expected.tolist()
 
 
-@pytest.mark.parametrize("rest", [1, 2, 64])
-@pytest.mark.parametrize("stop", [1, 63, 65])
+@pytest.mark.parametrize("rest", [1, 64])
+@pytest.mark.parametrize("stop", [1, 65])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("kind", NEW_KINDS)
 def test_resume_equals_cold(
