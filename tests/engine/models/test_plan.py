@@ -15,7 +15,6 @@ from local_llm_engine.errors import MemoryShortageError, ModelLoadError
 from local_llm_engine.models.memory import DeviceMemory
 from local_llm_engine.models.plan import EnginePlan
 from local_llm_engine.models.registry import load_model, plan_model
-from local_llm_engine.types import Purpose
 
 from .checkpoints import TEXT_CONFIG, make_oracle, tensors_of, write_checkpoint
 from .oracles import KINDS, make, publish
@@ -77,7 +76,7 @@ def test_states_take_what_the_plan_says(folder: Path, dtype: Any, half: bool) ->
     config = EngineConfig(dtype=dtype, context_length=1000, half_checkpoints=half)
     plan = plan_model(folder, config)
     state = load_model(folder, config).new_state(1000)
-    assert plan.slots_bytes == len(Purpose) * state_nbytes(state)
+    assert plan.slots_bytes == 3 * state_nbytes(state)
     assert plan.state.recurrent == state.checkpoint_nbytes
     assert plan.state.checkpoint == state.checkpoint(half=half).nbytes
     assert plan.kv_bytes_per_1000_tokens == state.read_kv(0, 1000).nbytes
