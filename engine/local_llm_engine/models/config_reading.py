@@ -43,20 +43,16 @@ def read_decoder(
     delta_net: DeltaNetConfig | None = None,
     num_key_value_heads: int | None = None,
     tied: bool | None = None,
-    qkv_bias: bool = False,
-    output_bias: bool = False,
-    mlp_bias: bool = False,
 ) -> ModelConfig:
-    """Read what every architecture has, and add what one of them has read; what is None there is read here, too.
+    """Read what every architecture has, without biases, and add what one of them has read.
+
+    The number of key heads and whether the head is tied are read here where they are None.
 
     Raises:
         ModelLoadError: a field is missing or out of its range.
     """
     num_layers = len(layer_types)
     has_dense_layers = experts is None or len(experts.sparse_layers) < num_layers
-    if num_key_value_heads is None:
-        require_multiple(text, "num_attention_heads", "num_key_value_heads")
-        num_key_value_heads = text.whole("num_key_value_heads")
     if tied is None:
         tied = text.flag("tie_word_embeddings", default=False)
     return ModelConfig(
@@ -67,15 +63,12 @@ def read_decoder(
         num_hidden_layers=num_layers,
         layer_types=layer_types,
         num_attention_heads=text.whole("num_attention_heads"),
-        num_key_value_heads=num_key_value_heads,
+        num_key_value_heads=num_key_value_heads or _num_key_value_heads(text),
         head_dim=head_dim,
         rotary=rotary,
         rms_norm_eps=text.number("rms_norm_eps", low=0.0),
         max_position_embeddings=text.whole("max_position_embeddings"),
         tie_word_embeddings=tied,
-        qkv_bias=qkv_bias,
-        output_bias=output_bias,
-        mlp_bias=mlp_bias,
         delta_net=delta_net,
         experts=experts,
     )
@@ -87,7 +80,7 @@ def read_delta_net(text: ConfigFields) -> DeltaNetConfig:
     Raises:
         ModelLoadError: a field is missing or out of its range.
     """
-    require_multiple(text, "linear_num_value_heads", "linear_num_key_heads")
+    _require_multiple(text, "linear_num_value_heads", "linear_num_key_heads")
     return DeltaNetConfig(
         linear_num_key_heads=text.whole("linear_num_key_heads"),
         linear_num_value_heads=text.whole("linear_num_value_heads"),
@@ -180,7 +173,7 @@ def read_head_dim(text: ConfigFields) -> int:
     """
     if "head_dim" in text:
         return text.whole("head_dim")
-    require_multiple(text, "hidden_size", "num_attention_heads")
+    _require_multiple(text, "hidden_size", "num_attention_heads")
     return text.whole("hidden_size") // text.whole("num_attention_heads")
 
 
@@ -205,7 +198,12 @@ def _layer_types(
     return tuple(types)
 
 
-def require_multiple(text: ConfigFields, many: str, few: str) -> None:
+def _num_key_value_heads(text: ConfigFields) -> int:
+    _require_multiple(text, "num_attention_heads", "num_key_value_heads")
+    return text.whole("num_key_value_heads")
+
+
+def _require_multiple(text: ConfigFields, many: str, few: str) -> None:
     """Refuse two counts of which the larger is no multiple of the smaller."""
     if text.whole(many) % text.whole(few):
         raise text.error(many, f"a multiple of {few}, which is {text.get(few)}")

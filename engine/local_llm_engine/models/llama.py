@@ -3,6 +3,8 @@
 Knows config.json and what a layer is made of; decoder.py joins the layers.
 """
 
+from dataclasses import replace
+
 from ..weights.loader import WeightLoader
 from .attention import Attention, attention_shapes
 from .config import ModelConfig
@@ -30,13 +32,16 @@ def read_config(top: ConfigFields) -> ModelConfig:
     num_key_value_heads = (
         None if "num_key_value_heads" in top else top.whole("num_attention_heads")
     )
-    return read_decoder(
+    config = read_decoder(
         top,
         model_type=top.text("model_type"),
         layer_types=read_full_attention_layers(top),
         head_dim=head_dim,
         rotary=read_rotary(top, head_dim, default_theta=_DEFAULT_THETA),
         num_key_value_heads=num_key_value_heads,
+    )
+    return replace(
+        config,
         qkv_bias=bias,
         output_bias=bias,
         mlp_bias=top.flag("mlp_bias", default=False),

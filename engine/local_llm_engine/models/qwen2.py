@@ -22,14 +22,14 @@ def read_config(top: ConfigFields) -> ModelConfig:
     """Read config.json."""
     refuse_other_options(top, {"use_sliding_window": (False,)})
     head_dim = read_head_dim(top)
-    return read_decoder(
+    config = read_decoder(
         top,
         model_type=top.text("model_type"),
         layer_types=read_full_attention_layers(top),
         head_dim=head_dim,
         rotary=read_rotary(top, head_dim),
-        qkv_bias=True,
     )
+    return replace(config, qkv_bias=True)
 
 
 QWEN2: Architecture = replace(LLAMA, read_config=read_config)

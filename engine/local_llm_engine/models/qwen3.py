@@ -3,6 +3,8 @@
 Knows config.json and what a layer is made of; decoder.py joins the layers.
 """
 
+from dataclasses import replace
+
 from ..weights.loader import WeightLoader
 from .attention import Attention, attention_shapes
 from .config import ModelConfig
@@ -36,16 +38,15 @@ def read_config(top: ConfigFields) -> ModelConfig:
             shared=False,
             fused=False,
         )
-    return read_decoder(
+    config = read_decoder(
         top,
         model_type=model_type,
         layer_types=layer_types,
         head_dim=head_dim,
         rotary=read_rotary(top, head_dim),
         experts=experts,
-        qkv_bias=bias,
-        output_bias=bias,
     )
+    return replace(config, qkv_bias=bias, output_bias=bias)
 
 
 def mixer_shapes(config: ModelConfig, _: int) -> Shapes:

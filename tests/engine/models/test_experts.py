@@ -213,3 +213,17 @@ def test_missing_expert_is_named(tmp_path: Path, rounded: Any) -> None:
         folder,
         r"tensor 'model\.layers\.2\.mlp\.experts\.5\.up_proj\.weight' is missing",
     )
+
+
+def test_missing_layout_is_named(tmp_path: Path, rounded: Any) -> None:
+    """Of neither layout is there a first tensor: those are asked for that the makers publish."""
+    folder = publish(tmp_path, "qwen3_5_moe_text", rounded)
+    tensors = tensors_of(rounded, "model.language_model.")
+    kept = {name: tensor for name, tensor in tensors.items() if ".experts." not in name}
+    config = (folder / "config.json").read_text()
+    write_checkpoint(folder, kept)
+    (folder / "config.json").write_text(config)
+    refuses(
+        folder,
+        r"tensors 'model\.language_model\.layers\.0\.mlp\.experts\.down_proj', .* and 5 more are missing",
+    )
