@@ -21,7 +21,7 @@ from homeassistant.core import Context, HomeAssistant
 from homeassistant.helpers import entity_registry as er, issue_registry as ir
 from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.errors import OutOfMemoryError
-from local_llm_engine.models.qwen3_5 import Qwen3_5Model
+from local_llm_engine.models.decoder import DecoderModel
 from local_llm_engine.service import Engine
 
 from .conftest import AGENT, AddEntry, ask, speech
@@ -251,7 +251,7 @@ FULL = RuntimeError(
 async def test_an_answer_without_memory_raises_an_issue_until_the_next_answer(
     hass: HomeAssistant, entry: MockConfigEntry, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with patch.object(Qwen3_5Model, "forward", side_effect=FULL):
+    with patch.object(DecoderModel, "forward", side_effect=FULL):
         answer = speech(await ask(hass, "what time is it"))
     assert "not enough memory for this answer" in answer
     await hass.async_block_till_done()
