@@ -26,8 +26,8 @@ _UNITS: Final = {
     "minutes": ("m", "min", "mins", "minute", "minutes"),
     "seconds": ("s", "sec", "secs", "second", "seconds"),
 }
-_AMOUNT = re.compile(r"(\d+)\s*([a-z]+)(?:\s*(?:,|and)?\s*)")
-_CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d\d)")
+_AMOUNT = re.compile(r"(\d{1,9})\s*([a-z]+)(?:\s*(?:,|and)?\s*)")
+_CLOCK = re.compile(r"(?:(\d{1,9}):)?(\d{1,9}):(\d\d)")
 
 
 def unwrapped(

@@ -14,6 +14,7 @@ from .spelling import folded, the_one
 # Longer texts are taken as they are: Python's parser is slow on long input.
 _LONGEST_LITERAL = 2_000
 _MOST_CHOICES = 8
+_MOST_DIGITS = 20
 _WORDS = {
     **dict.fromkeys(("true", "on", "yes"), True),
     **dict.fromkeys(("false", "off", "no"), False),
@@ -148,7 +149,8 @@ def _number(name: str, value: Any, schema: Mapping[str, Any]) -> float:
     number = _read_number(name, value, signed=low is None or low < 0)
     if (
         number is None
-        or (whole and not float(number).is_integer())
+        or (whole and isinstance(number, float) and not number.is_integer())
+        or abs(number) >= 10**_MOST_DIGITS
         or (low is not None and number < low)
         or (high is not None and number > high)
     ):
@@ -167,6 +169,9 @@ def _read_number(name: str, value: Any, *, signed: bool) -> float | None:
     if found is None or not _is_unit(found[2].strip().casefold(), name):
         return None
     digits = found[1].replace(",", ".")
+    # No tool takes more digits, and Python refuses to read thousands.
+    if len(digits) > _MOST_DIGITS:
+        return None
     return float(digits) if "." in digits else int(digits)
 
 

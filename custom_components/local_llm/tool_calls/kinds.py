@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from homeassistant.const import Platform
 
+from .house_names import Thing
 from .spelling import folded, the_one
 
 DOMAIN: Final = "domain"
@@ -34,6 +35,10 @@ class Kind(NamedTuple):
 
     key: str
     value: str
+
+    def is_of(self, thing: Thing) -> bool:
+        """Tell whether something is of this kind."""
+        return self.value in (thing.domain, thing.device_class)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,7 +86,7 @@ def mended(call: ToolCall, tools: Sequence[OfferedTool], naming: Naming) -> Tool
     arguments = renamed(arguments, tool.properties, tool.required, tool.understood)
     arguments = with_durations(arguments, tool.properties)
     tool = _better_tool(tool, arguments, tools)
-    arguments = _without_unknown(arguments, tool)
+    arguments = _without_unknown(arguments, tool, naming)
     arguments = _aimed(arguments, tool, naming)
     _require_all(arguments, tool)
     arguments = {
@@ -159,24 +159,39 @@ def _better_tool(
     )
 
 
-def _without_unknown(arguments: Mapping[str, Any], tool: OfferedTool) -> dict[str, Any]:
+def _without_unknown(
+    arguments: Mapping[str, Any], tool: OfferedTool, naming: Naming
+) -> dict[str, Any]:
     """Leave out what the tool does not know, unless it could have said what to act on."""
     if tool.takes_anything:
         return dict(arguments)
     known = {*tool.properties, *tool.understood}
     for key in arguments.keys() - known:
-        value = arguments[key]
-        is_harmless = (
-            not tool.targets
-            or tool.is_read_only
-            or NAME in arguments
-            or isinstance(value, int | float)
-        )
-        if not is_harmless:
+        if not _is_harmless(arguments[key], arguments, tool, naming):
             raise UnclearCallError(
                 f"{tool.spec.name} has no argument {key!r}. It has {', '.join(tool.properties)}."
             )
     return {key: value for key, value in arguments.items() if key in known}
+
+
+def _is_harmless(
+    value: Any, arguments: Mapping[str, Any], tool: OfferedTool, naming: Naming
+) -> bool:
+    """Tell whether something unknown says nothing of what to act on, or that is plain without it."""
+    if tool.is_read_only:
+        return True
+    if not tool.targets:
+        # What needs nothing, such as the end of a timer, goes by this alone.
+        needs = tool.required or tool.spec.parameters.get("anyOf")
+        return bool(needs) or not {NAME, AREA} & tool.properties.keys()
+    if not tool.understood:
+        return NAME in arguments or isinstance(value, int | float)
+    name = arguments.get(NAME)
+    if isinstance(name, str) and naming.names_thing(name) is not None:
+        return True
+    return isinstance(value, int | float) and bool(
+        {NAME, AREA, FLOOR} & arguments.keys()
+    )
 
 
 def _aimed(

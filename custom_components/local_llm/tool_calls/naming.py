@@ -13,10 +13,27 @@ from .spelling import folded, number_forms, the_one
 AREA: Final = "area"
 FLOOR: Final = "floor"
 
+# Home Assistant's own word for all that the other arguments leave.
+ALL: Final = "all"
+EVERYTHING: Final = frozenset(
+    map(folded, (ALL, "everything", "all devices", "all entities", "every device"))
+)
+EVERYWHERE: Final = frozenset(
+    map(
+        folded,
+        (
+            *(ALL, "everywhere", "anywhere", "all areas", "all rooms", "all floors"),
+            *("house", "home", "whole house", "the whole house", "entire house"),
+        ),
+    )
+)
+HERE: Final = frozenset(
+    map(folded, ("here", "this room", "this area", "current room", "current area"))
+)
 ARTICLE: Final = re.compile(r"(?:(all|every)(?:\s+the)?|the|my)\s+", re.IGNORECASE)
 _ENTITY_ID = re.compile(r"[a-z_]+\.([a-z0-9_]+)")
 _WORD_FOR_PLACE = re.compile(r"\s+(?:area|room|floor)$", re.IGNORECASE)
-# What lets people in is never guessed from a part of its name.
+# What lets people in is never guessed: not from a part of its name, nor where another kind is meant.
 _GUARDED: Final = frozenset({"lock", "cover", "valve", "alarm_control_panel"})
 
 
@@ -111,7 +128,7 @@ class Naming:
         return [
             thing
             for thing in self.house.things
-            if thing.domain not in _GUARDED
+            if not is_guarded(thing)
             and any(words <= set(map(folded, own.split())) for own in thing.names)
         ]
 
@@ -147,6 +164,11 @@ class Naming:
 def entity_names(things: Sequence[Thing]) -> list[str]:
     """Return all names of some entities."""
     return [name for thing in things for name in thing.names]
+
+
+def is_guarded(thing: Thing) -> bool:
+    """Tell whether something lets people in."""
+    return thing.domain in _GUARDED
 
 
 def _plain(name: str) -> str:

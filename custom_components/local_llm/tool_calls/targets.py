@@ -9,29 +9,22 @@ from typing import Any, Final, NoReturn
 
 from .house_names import Thing
 from .kinds import DEVICE_CLASS, DOMAIN, Kind, KnownKinds, as_words
-from .naming import AREA, ARTICLE, FLOOR, Naming, entity_names
+from .naming import (
+    ALL,
+    AREA,
+    ARTICLE,
+    EVERYTHING,
+    EVERYWHERE,
+    FLOOR,
+    HERE,
+    Naming,
+    entity_names,
+    is_guarded,
+)
 from .spelling import folded, like
 
 NAME: Final = "name"
 TARGETS: Final = (NAME, AREA, FLOOR, DOMAIN, DEVICE_CLASS)
-
-# Home Assistant's own word for all that the other arguments leave.
-_ALL: Final = "all"
-_EVERYTHING: Final = frozenset(
-    map(folded, (_ALL, "everything", "all devices", "all entities", "every device"))
-)
-_EVERYWHERE: Final = frozenset(
-    map(
-        folded,
-        (
-            *(_ALL, "everywhere", "anywhere", "all areas", "all rooms", "all floors"),
-            *("house", "home", "whole house", "the whole house", "entire house"),
-        ),
-    )
-)
-_HERE: Final = frozenset(
-    map(folded, ("here", "this room", "this area", "current room", "current area"))
-)
 
 
 class UnclearCallError(Exception):
@@ -55,6 +48,7 @@ class Aim:
         self._naming = naming
         self._own_area = naming.house.own_area
         self._kinds: dict[str, list[str]] = {DOMAIN: [], DEVICE_CLASS: []}
+        self._foreign: list[str] = []
         self._is_everywhere = False
 
     def taken(self) -> dict[str, Any]:
@@ -93,14 +87,14 @@ class Aim:
                     self._refuse_kind(key, word)
                 self._add_kind(kind)
         own = self._known.own_domains
-        foreign = [
+        self._foreign = [
             domain for domain in self._kinds[DOMAIN] if own and domain not in own
         ]
-        if foreign and NAME not in self._given:
+        if self._foreign and NAME not in self._given:
             raise UnclearCallError(
-                f"This tool is for the domain {_listed(sorted(own))}, not for {_listed(foreign)}."
+                f"This tool is for the domain {_listed(sorted(own))}, not for {_listed(self._foreign)}."
             )
-        for domain in foreign:
+        for domain in self._foreign:
             self._kinds[DOMAIN].remove(domain)
 
     def _add_kind(self, kind: Kind) -> None:
@@ -108,9 +102,8 @@ class Aim:
             self._kinds[kind.key].append(kind.value)
 
     def _refuse_kind(self, key: str, word: str) -> NoReturn:
-        things = self._naming.house.things
         known = (
-            sorted({thing.domain for thing in things})
+            sorted({thing.domain for thing in self._naming.house.things})
             if key == DOMAIN
             else list(self._known.device_classes)
         )
@@ -124,9 +117,9 @@ class Aim:
         other = FLOOR if key == AREA else AREA
         if (found := self._naming.place(word, key)) is not None:
             self._given[key] = found
-        elif key == AREA and folded(word) in _HERE and self._own_area:
+        elif key == AREA and folded(word) in HERE and self._own_area:
             self._given[key] = self._own_area
-        elif folded(word) in _EVERYWHERE:
+        elif folded(word) in EVERYWHERE:
             self._is_everywhere = True
         elif (found := self._naming.place(word, other)) and self._is_free(other, found):
             self._given[other] = found
@@ -151,7 +144,7 @@ class Aim:
         called = self._naming.called(name)
         if len(called) == 1:
             self._aim_at(called[0], name)
-        elif not called and folded(name) in _EVERYTHING:
+        elif not called and folded(name) in EVERYTHING:
             self._aim_at_all()
         # Home Assistant knows how to tell things of one name apart.
         elif not called and not (
@@ -161,10 +154,7 @@ class Aim:
             or self._aim_at_place(name)
             or self._aim_at_kind(name)
             or self._aim_at_one(self._of_kind(self._naming.in_part(name)))
-            or (
-                self._has_kind
-                and self._aim_at_one(self._of_kind(self._naming.in_words(name)))
-            )
+            or self._aim_at_one(self._in_words(name))
         ):
             near = like(name, entity_names(self._of_kind(self._naming.house.things)))
             raise UnclearCallError(
@@ -173,6 +163,13 @@ class Aim:
 
     def _in_its_area(self, name: str) -> list[Thing]:
         return self._naming.in_area(name, self._given.get(AREA, self._own_area))
+
+    def _in_words(self, name: str) -> list[Thing]:
+        """Find things of the kind by a part of their name; a word for a kind means none of several."""
+        kind = self._known.read(ARTICLE.sub("", name, count=1))
+        is_many = kind and sum(map(kind.is_of, self._naming.house.things)) > 1
+        is_clear = self._has_kind and not is_many
+        return self._of_kind(self._naming.in_words(name)) if is_clear else []
 
     def _of_kind(self, things: Iterable[Thing]) -> list[Thing]:
         domains = self._kinds[DOMAIN] or self._known.own_domains
@@ -216,17 +213,28 @@ class Aim:
                 f"{name!r} is a {thing.domain}; this tool is for the domain {_listed(sorted(own))}."
             )
         self._given[NAME] = name
+        if is_guarded(thing) and self._is_contradicted(thing):
+            raise UnclearCallError(f"{name!r} is a {thing.domain}, nothing else.")
         if not self._of_kind([thing]):
             self._kinds = {DOMAIN: [], DEVICE_CLASS: []}
         if thing.area is None:
             self._given.pop(AREA, None)
             self._given.pop(FLOOR, None)
 
+    def _is_contradicted(self, thing: Thing) -> bool:
+        """Tell whether another kind of thing was written; what has no class may go by the word for any."""
+        domains, classes = self._kinds[DOMAIN], self._kinds[DEVICE_CLASS]
+        return bool(
+            self._foreign
+            or (domains and thing.domain not in domains)
+            or (classes and thing.device_class not in (None, *classes))
+        )
+
     def _aim_at_all(self) -> None:
         """Aim at all that the other arguments leave, which the model has said in so many words."""
         self._given.pop(NAME, None)
         if {DOMAIN, FLOOR} <= self._parameters:
-            self._given[NAME] = _ALL
+            self._given[NAME] = ALL
         elif FLOOR in self._parameters:
             raise UnclearCallError("This tool is for one device at a time. Name it.")
 
@@ -268,8 +276,7 @@ class Aim:
     def _has_near(self, kind: Kind) -> bool:
         """Tell whether there is something of a kind where the device is that asks."""
         return any(
-            kind.value in (thing.domain, thing.device_class)
-            and self._stands_in(thing, self._own_area)
+            kind.is_of(thing) and self._stands_in(thing, self._own_area)
             for thing in self._of_kind(self._naming.house.things)
         )
 

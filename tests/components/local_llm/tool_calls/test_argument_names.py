@@ -77,6 +77,8 @@ def test_unwrapped(given: dict[str, Any], expected: dict[str, Any]) -> None:
         ("5 lightyears", {"duration": "5 lightyears"}),
         ("five minutes", {"duration": "five minutes"}),
         ("5 minutes or so", {"duration": "5 minutes or so"}),
+        (f"{'9' * 5000} min", {"duration": f"{'9' * 5000} min"}),
+        (f"{'9' * 5000}:00", {"duration": f"{'9' * 5000}:00"}),
     ],
 )
 def test_durations(words: object, expected: dict[str, Any]) -> None:

@@ -62,6 +62,10 @@ TOOLS = (
         {"temperature": {"type": "number"}, **PLACE},
         required=["temperature"],
     ),
+    tool(
+        "cover__HassSetPosition",
+        {**PLACE, "domain": only("cover"), "device_class": CLASSES, "at": PERCENT},
+    ),
     tool("vacuum__Clean", {**PLACE}, targets=frozenset(PLACE)),
     tool(
         "homeassistant__GetLiveContext",
@@ -104,6 +108,7 @@ THINGS = (
     thing("switch.sauna_like", "Saunalike"),
     thing("cover.blind", "Left Blind", area="Attic", kind="blind"),
     thing("cover.garage", "Big Door", kind="garage"),
+    thing("cover.hatch", "Hatch"),
     thing("lock.front", "Front Door"),
     thing("climate.attic", "Warmth", area="Attic"),
     thing("vacuum.robot", "Robot"),
@@ -205,6 +210,7 @@ SET = "light__HassLightSet"
         ({"name": "all", "area": "Attic"}, {"name": "all", "area": "Attic"}),
         ({"name": "Everything", "area": "Attic"}, {"area": "Attic", "name": "all"}),
         ({"name": "kettles"}, {"name": "Kettle"}),
+        ({"name": "twins"}, {"name": "light.one"}),
         ({"name": "Light.Attic_Lamp"}, {"name": "Attic Lamp"}),
         ({"name": "lamp"}, {"name": "Kitchen Lamp"}),
         ({"name": "lamp", "area": "Loft"}, {"name": "Attic Lamp", "area": "Loft"}),
@@ -337,6 +343,74 @@ def test_targets(given: dict[str, Any], expected: dict[str, Any]) -> None:
 )
 def test_targets_that_are_not_there(given: dict[str, Any], words: str) -> None:
     assert words in refusal(ON, **given)
+
+
+OFF = "intent__HassTurnOff"
+
+
+@pytest.mark.parametrize(
+    ("tool_name", "given"),
+    [
+        (OFF, {"name": "Front Door", "domain": "light"}),
+        (OFF, {"area": "Front Door", "domain": "light"}),
+        ("light.turn_off", {"name": "the front door"}),
+        (ON, {"name": "Big Door", "device_class": "blind"}),
+        ("cover__HassSetPosition", {"name": "Big Door", "domain": "light", "at": 9}),
+    ],
+)
+def test_what_lets_people_in_is_not_meant_by_another_kind(
+    tool_name: str, given: dict[str, Any]
+) -> None:
+    assert "nothing else" in refusal(tool_name, **given)
+
+
+def test_what_lets_people_in_may_go_by_a_class_where_it_has_none() -> None:
+    assert mend(ON, name="Hatch", device_class="garage") == (ON, {"name": "Hatch"})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"name": "all", "domain": "light", "where": "Attic"},
+        {"name": "all", "domain": "light", "entity_id": "Kitchen Lamp"},
+        {"name": "all lights", "except": "Attic"},
+        {"name": "lights", "where": "Attic"},
+        {"name": "lamp", "where": "Attic"},
+        {"name": "Twin", "where": "Attic"},
+        {"domain": "light", "level": 2},
+    ],
+)
+def test_what_could_have_narrowed_the_target_is_not_left_out(
+    given: dict[str, Any],
+) -> None:
+    assert "has no argument" in refusal(OFF, **given)
+
+
+def test_a_word_for_a_kind_is_no_part_of_a_name() -> None:
+    assert "no device called 'light'" in refusal(SET, None, name="light", brightness=4)
+    assert "no device called 'light'" in refusal(
+        OFF, None, name="light", domain="light"
+    )
+
+
+def test_no_timer_is_ended_that_nobody_named() -> None:
+    tools = (
+        tool("intent__HassCancelAllTimers", {"area": TEXT}, targets=frozenset()),
+        tool("intent__HassCancelTimer", {"name": TEXT}),
+    )
+    for name, key in (("CancelAllTimers", "name"), ("CancelTimer", "label")):
+        call = ToolCall(id="1", name=name, arguments={key: "eggs"})
+        with pytest.raises(UnclearCallError, match=f"has no argument '{key}'"):
+            mended(call, tools, naming())
+
+
+def test_what_is_put_on_a_list_may_have_more_said_of_it() -> None:
+    tools = (
+        tool("switch__HassListAddItem", {"name": TEXT}, targets=frozenset({"name"})),
+    )
+    arguments = {"name": "Kettle", "quantity": "2 l"}
+    call = ToolCall(id="1", name="HassListAddItem", arguments=arguments)
+    assert mended(call, tools, naming()).arguments == {"name": "Kettle"}
 
 
 def test_a_kind_without_a_room_is_not_the_whole_house() -> None:
