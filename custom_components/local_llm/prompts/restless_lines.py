@@ -4,8 +4,7 @@ Pure; knows nothing of prompts.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2s
 from itertools import zip_longest
 from typing import NamedTuple, Self
@@ -35,7 +34,7 @@ class RestlessLines:
 
     def follow(self, lines: Iterable[str], now: float) -> bool:
         """Take the next version, in seconds since 1970; tell whether it differs from the last."""
-        current = tuple(_fingerprint(line) for line in lines)
+        current = tuple(_fingerprints(lines))
         before, self.version = self.version, current
         if not before or before == current:
             return before != current
@@ -43,8 +42,9 @@ class RestlessLines:
             times = self.changes.pop(old, []) if old else []
             line = new or old
             assert line
-            known = [*self.changes.get(line, []), *times, now]
-            self.changes[line] = [time for time in known if now - time < DAY_SECONDS]
+            # Several lines that become one and the same have changed once.
+            known = {*self.changes.get(line, ()), *times, now}
+            self.changes[line] = sorted(time for time in known if _is_recent(time, now))
         return True
 
     def restless(self, now: float) -> RestlessLine | None:
@@ -68,31 +68,36 @@ class RestlessLines:
 
     def _recent(self, line: str, now: float) -> int:
         times = self.changes.get(line, ())
-        return sum(now - time < DAY_SECONDS for time in times)
+        return sum(_is_recent(time, now) for time in times)
 
 
-def _fingerprint(line: str) -> str:
-    return blake2s(line.encode(errors="replace"), digest_size=8).hexdigest()
+def _is_recent(time: float, now: float) -> bool:
+    """Tell whether a change counts; a clock that was put back leaves some in the future, which would count until then."""
+    return abs(now - time) < DAY_SECONDS
+
+
+def _fingerprints(lines: Iterable[str]) -> Iterator[str]:
+    """Yield each line's fingerprint; an indented one is told from its like by the line that it stands under."""
+    above = ""
+    for line in lines:
+        if not line.startswith(" "):
+            above = ""
+        text = f"{above}{line}".encode(errors="replace")
+        yield blake2s(text, digest_size=8).hexdigest()
+        above = above or line
 
 
 def _changed(
     before: Sequence[str], after: Sequence[str]
 ) -> list[tuple[str | None, str | None]]:
     """Return what took the place of what; None where a line came or went without another in its place."""
-    removed: list[str] = []
-    added: list[str] = []
     head = _num_common(before, after)
     tail = _num_common(before[head:][::-1], after[head:][::-1])
-    # Only what lies between is compared at length: a house has thousands of equal lines.
     before = before[head : len(before) - tail]
     after = after[head : len(after) - tail]
-    matcher = SequenceMatcher(None, before, after, autojunk=False)
-    for kind, start, end, other_start, other_end in matcher.get_opcodes():
-        if kind != "equal":
-            removed += before[start:end]
-            added += after[other_start:other_end]
-    moved = Counter(removed) & Counter(added)
-    gone, come = _without(removed, moved), _without(added, moved)
+    # Counted, not aligned: a house has thousands of lines, and many are equal.
+    kept = Counter(before) & Counter(after)
+    gone, come = _without(before, kept), _without(after, kept)
     # Lines that only made room for others did not change.
     return list(zip_longest(gone, come)) or [
         # Which of them moved past the others cannot be told.

@@ -57,8 +57,20 @@ def test_finds(versions: list[str], expected: tuple[str, int]) -> None:
         ["a/b/c", "x/b/c", "x/y/c", "x/y/z"],
         ["a/x1", "a/x2", "a/x3"],
         ["", "a", ""],
+        ["x/x/x/x", "y/y/y/y"],
+        ["a/ x/b/ x/c/ x", "a/ y/b/ x/c/ x", "a/ y/b/ y/c/ x", "a/ y/b/ y/c/ y"],
     ],
-    ids=["one", "same", "grows", "shrinks", "each once", "twice", "empty"],
+    ids=[
+        "one",
+        "same",
+        "grows",
+        "shrinks",
+        "each once",
+        "twice",
+        "empty",
+        "many of a kind once",
+        "each of a kind once",
+    ],
 )
 def test_leaves_in_peace(versions: list[str]) -> None:
     assert found(versions) is None
@@ -99,12 +111,22 @@ def test_keeps_no_words() -> None:
     assert "12:0" not in stored
 
 
+def test_a_clock_that_was_put_back_leaves_nothing_in_the_future() -> None:
+    lines = follow(["1", "2", "3", "4"])
+    assert lines.restless(3 * HOUR - 2 * DAY_SECONDS) is None
+
+
 def test_thousands_of_lines_are_compared_in_no_time() -> None:
-    """Most of them are equal: only where the texts part are they compared at length."""
-    head, tail = ["  domain: light"] * 4000, ["  areas: Kitchen"] * 4000
+    """Most of them are like many others, and a change of the first and the last leaves all of them between."""
     lines = RestlessLines()
     for number in range(4):
-        lines.follow([*head, f"x{number}", *tail], 0.0)
-    restless = lines.restless(0.0)
+        kinds = [
+            "domain: light",
+            f"areas: Kitchen {number}",
+            "",
+            "floors: Ground",
+        ] * 2000
+        lines.follow([f"x{number}", *kinds, f"y{number}"], number * HOUR)
+    restless = lines.restless(3 * HOUR)
     assert restless
-    assert restless.number == 4000
+    assert (restless.number, restless.changes) == (0, 3)
