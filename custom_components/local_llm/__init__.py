@@ -100,7 +100,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> 
 
 async def async_migrate_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> bool:
     """Bring an entry of an earlier version up to date."""
-    async_migrate(hass, entry)
+    await async_migrate(hass, entry)
     return True
 
 

@@ -36,7 +36,6 @@ from .const import (
     CONF_WARM_UP,
     DEFAULT_AGENT_NAME,
     DEFAULT_DISK_CACHE_GIB,
-    DEFAULT_TASK_NAME,
     DEVICES,
     DOMAIN,
     SUBENTRY_AI_TASK,
@@ -58,6 +57,7 @@ from .machine.fit import (
 from .machine.model_check import async_check_device, async_machine
 from .runtime import LocalLlmConfigEntry
 from .settings import default_agent_data, default_task_data
+from .spoken import async_task_name
 
 _MODEL_MENU = ["builtin", "folder", "hub"]
 _FOLDER_SCHEMA = probatio.Schema({probatio.Required(CONF_MODEL): TextSelector()})
@@ -209,9 +209,8 @@ class LocalLlmConfigFlow(HubFlow, domain=DOMAIN):
         context_length = min(current[CONF_CONTEXT_LENGTH], self._facts.context_length)
         return {**suggested, **current, CONF_CONTEXT_LENGTH: context_length}
 
-    @callback
     @override
-    def _finish(self, settings: dict[str, Any]) -> ConfigFlowResult:
+    async def _async_finish(self, settings: dict[str, Any]) -> ConfigFlowResult:
         """Store the entry, unless there is another with this model on this device."""
         data = {**settings, **self._origin, CONF_MODEL: self._model}
         title = f"Local LLM ({self._facts.name})"
@@ -227,7 +226,7 @@ class LocalLlmConfigFlow(HubFlow, domain=DOMAIN):
             task = ConfigSubentryData(
                 subentry_type=SUBENTRY_AI_TASK,
                 data=default_task_data(self._model),
-                title=DEFAULT_TASK_NAME,
+                title=await async_task_name(self.hass),
                 unique_id=None,
             )
             return self.async_create_entry(

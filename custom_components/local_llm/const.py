@@ -38,7 +38,6 @@ DEFAULT_PROMPT_CACHE_GIB: Final = 8.0
 DEFAULT_HISTORY_TURNS: Final = 10
 DEFAULT_MAX_TOKENS: Final = 512
 DEFAULT_TASK_MAX_TOKENS: Final = 1024
-DEFAULT_TASK_NAME: Final = "Local LLM AI Task"
 DEFAULT_TEMPERATURE: Final = 0.7
 DEFAULT_TOP_P: Final = 0.8
 
@@ -46,4 +45,4 @@ DEFAULT_TOP_P: Final = 0.8
 MAX_TOOL_ROUNDS: Final = 10
 
 # The languages with a file in translations/; a test compares.
-TRANSLATED_LANGUAGES: Final = frozenset({"en"})
+TRANSLATED_LANGUAGES: Final = frozenset({"de", "en", "es", "fr", "it", "ja"})

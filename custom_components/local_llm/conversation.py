@@ -9,7 +9,8 @@ from homeassistant.components import assist_satellite, conversation
 from homeassistant.config_entries import ConfigSubentry
 from homeassistant.const import MATCH_ALL
 from homeassistant.core import HomeAssistant, callback
-from homeassistant.helpers import entity_registry as er
+from homeassistant.exceptions import HomeAssistantError
+from homeassistant.helpers import entity_registry as er, intent
 from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 from local_llm_engine.types import Purpose
 
@@ -19,7 +20,7 @@ from .prompts.history import Asker
 from .prompts.prompt import async_provide_prompt, build_request
 from .runtime import LocalLlmConfigEntry
 from .settings import AgentSettings
-from .spoken import async_spoken
+from .spoken import async_error_text, async_spoken
 from .stream import asks_back
 
 # The engine orders its requests itself.
@@ -77,11 +78,28 @@ class LocalLlmConversationEntity(LocalLlmEntity, conversation.ConversationEntity
     async def _async_handle_message(
         self, user_input: conversation.ConversationInput, chat_log: conversation.ChatLog
     ) -> conversation.ConversationResult:
-        """Answer a question."""
+        """Answer a question, or say in its language why that failed."""
+        language = user_input.language
         try:
-            await async_provide_prompt(self.hass, chat_log, user_input, self._settings)
+            return await self._async_converse(user_input, chat_log)
         except conversation.ConverseError as err:
+            # The template of the instructions; of the words for it Home Assistant has English ones alone.
+            words = await async_spoken(self.hass, language, "template_failed")
+            err.response.async_set_error(intent.IntentResponseErrorCode.UNKNOWN, words)
             return err.as_conversation_result()
+        except HomeAssistantError as err:
+            # What is said of an error is its text, which is English where it has none of its own.
+            raise HomeAssistantError(
+                await async_error_text(self.hass, language, err),
+                translation_domain=err.translation_domain,
+                translation_key=err.translation_key,
+                translation_placeholders=err.translation_placeholders,
+            ) from err
+
+    async def _async_converse(
+        self, user_input: conversation.ConversationInput, chat_log: conversation.ChatLog
+    ) -> conversation.ConversationResult:
+        await async_provide_prompt(self.hass, chat_log, user_input, self._settings)
         session = _session(self.hass, user_input, chat_log)
         with self._prefetch.held_off():
             finish = await self._async_answer(

@@ -74,5 +74,14 @@ def request_failure(error: EngineError) -> HomeAssistantError:
     return HomeAssistantError(
         translation_domain=DOMAIN,
         translation_key=key,
-        translation_placeholders={"detail": str(error)},
+        translation_placeholders=_facts(error),
     )
+
+
+def _facts(error: EngineError) -> dict[str, str]:
+    """Return what the text of a failure names: numbers where there are some, which are the same in all languages."""
+    if isinstance(error, ContextLengthError):
+        return {"tokens": str(error.num_prompt_tokens), "limit": str(error.limit)}
+    if isinstance(error, OutOfMemoryError):
+        return {"device": error.device}
+    return {"detail": str(error)}

@@ -4,26 +4,21 @@ from types import MappingProxyType
 
 from homeassistant.config_entries import ConfigSubentry
 from homeassistant.const import CONF_MODEL
-from homeassistant.core import HomeAssistant, callback
+from homeassistant.core import HomeAssistant
 
-from .const import (
-    CONF_DISK_CACHE_GIB,
-    DEFAULT_DISK_CACHE_GIB,
-    DEFAULT_TASK_NAME,
-    SUBENTRY_AI_TASK,
-)
+from .const import CONF_DISK_CACHE_GIB, DEFAULT_DISK_CACHE_GIB, SUBENTRY_AI_TASK
 from .runtime import LocalLlmConfigEntry
 from .settings import default_task_data
+from .spoken import async_task_name
 
 
-@callback
-def async_migrate(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> None:
+async def async_migrate(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> None:
     """Give an entry what its version did not know yet, as a new one has it."""
     if entry.minor_version < 2:
         task = ConfigSubentry(
             subentry_type=SUBENTRY_AI_TASK,
             data=MappingProxyType(default_task_data(entry.data[CONF_MODEL])),
-            title=DEFAULT_TASK_NAME,
+            title=await async_task_name(hass),
             unique_id=None,
         )
         hass.config_entries.async_add_subentry(entry, task)

@@ -19,6 +19,7 @@ from homeassistant.util.json import JsonValueType
 from .const import DOMAIN
 from .prompts.inspect import async_setup_inspect_prompt
 from .runtime import LocalLlmConfigEntry
+from .spoken import async_error_text
 from .warming.warm_up import ColdPrompt, WarmPrompt
 
 SERVICE_WARM_UP: Final = "warm_up"
@@ -91,14 +92,16 @@ async def _async_warm_up(call: ServiceCall) -> ServiceResponse:
         raise cold[0].error
     return {
         "prompts": [asdict(prompt) for prompt in warm],
-        "failures": [_failure(prompt) for prompt in cold],
+        "failures": [await _async_failure(call.hass, prompt) for prompt in cold],
     }
 
 
-def _failure(prompt: ColdPrompt) -> dict[str, JsonValueType]:
+async def _async_failure(
+    hass: HomeAssistant, prompt: ColdPrompt
+) -> dict[str, JsonValueType]:
     return {
         "agent": prompt.agent,
         "satellite": prompt.satellite,
         "language": prompt.language,
-        "error": str(prompt.error),
+        "error": await async_error_text(hass, hass.config.language, prompt.error),
     }

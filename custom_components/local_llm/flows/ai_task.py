@@ -25,10 +25,10 @@ from ..const import (
     CONF_TEMPERATURE,
     CONF_THINKING,
     DEFAULT_TASK_MAX_TOKENS,
-    DEFAULT_TASK_NAME,
     DEFAULT_TEMPERATURE,
 )
 from ..settings import default_task_data
+from ..spoken import async_task_name
 
 
 class AITaskSubentryFlow(ConfigSubentryFlow):
@@ -58,10 +58,12 @@ class AITaskSubentryFlow(ConfigSubentryFlow):
     ) -> SubentryFlowResult:
         if user_input is not None:
             return self._finish(user_input)
+        is_new = self.source == SOURCE_USER
+        name = await async_task_name(self.hass) if is_new else None
         return self.async_show_form(
             step_id=step_id,
             data_schema=self.add_suggested_values_to_schema(
-                _task_schema(is_new=self.source == SOURCE_USER), current
+                _task_schema(name), current
             ),
         )
 
@@ -76,16 +78,15 @@ class AITaskSubentryFlow(ConfigSubentryFlow):
         )
 
 
-def _task_schema(*, is_new: bool) -> probatio.Schema:
-    """Return the form of an AI task's settings."""
-    name = (
-        {probatio.Required(CONF_NAME, default=DEFAULT_TASK_NAME): TextSelector()}
-        if is_new
-        else {}
-    )
+def _task_schema(name: str | None) -> probatio.Schema:
+    """Return the form of an AI task's settings, for a new one with its name."""
     return probatio.Schema(
         {
-            **name,
+            **(
+                {probatio.Required(CONF_NAME, default=name): TextSelector()}
+                if name
+                else {}
+            ),
             probatio.Optional(CONF_PROMPT): TextSelector(
                 TextSelectorConfig(multiline=True)
             ),

@@ -115,14 +115,14 @@ class HubFlow(ModelFlow):
         self, user_input: dict[str, Any] | None = None
     ) -> ConfigFlowResult:
         """Make the entry."""
-        return self._finish(self._settings)
+        return await self._async_finish(self._settings)
 
     async def _async_settled(self, settings: dict[str, Any]) -> ConfigFlowResult:
         """Go on with settings that fit: bring the model here first, where it is not."""
         self._settings = settings
         if self._found is not None and self._origin and self._found.folder is None:
             return await self.async_step_download()
-        return self._finish(settings)
+        return await self._async_finish(settings)
 
     def _last_asked(self) -> dict[str, str]:
         """Return what to suggest: what was entered last, or where the entry's model came from."""

@@ -43,7 +43,7 @@ class ModelFlow(ConfigFlow):
         """Ask for the engine's settings."""
 
     @abstractmethod
-    def _finish(self, settings: dict[str, Any]) -> ConfigFlowResult:
+    async def _async_finish(self, settings: dict[str, Any]) -> ConfigFlowResult:
         """Store the entry with these settings of the engine."""
 
     async def async_step_install(

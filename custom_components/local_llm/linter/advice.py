@@ -140,7 +140,7 @@ async def _async_change(hass: HomeAssistant, finding: Finding) -> str:
     clock = {SECONDS_PER_DAY: "second", MINUTES_PER_DAY: "minute"}.get(number, "day")
     key = {
         Kind.CLOCK: f"change_{clock}",
-        Kind.STATE: "change_state" if _names_entity(finding) else "change_states",
+        Kind.STATE: _state_key(finding),
         Kind.ATTRIBUTE: "change_attribute",
     }.get(finding.kind, f"change_{finding.kind}")
     return await async_spoken(
@@ -148,7 +148,7 @@ async def _async_change(hass: HomeAssistant, finding: Finding) -> str:
         hass.config.language,
         key,
         number=str(number),
-        source=finding.source or "*",
+        source=finding.source or "",
         attribute=finding.attribute or "",
     )
 
@@ -216,5 +216,8 @@ def _tool(topic: str, costs: _Costs) -> str | None:
     return next(named, None)
 
 
-def _names_entity(finding: Finding) -> bool:
-    return "." in (finding.source or "")
+def _state_key(finding: Finding) -> str:
+    """Tell a line that shows one entity from one that shows a domain, or all entities."""
+    if finding.source is None:
+        return "change_all_states"
+    return "change_state" if "." in finding.source else "change_states"

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from homeassistant.const import Platform
 
+from .everyday_words import KINDS
 from .house_names import Thing
 from .spelling import folded, the_one
 
@@ -17,17 +18,7 @@ DEVICE_CLASS: Final = "device_class"
 
 # Kinds of things that integrations do not provide, but people make themselves.
 _HOMEMADE: Final = ("automation", "group", "input_boolean", "input_button", "script")
-# Words of everyday life for kinds that have another name in Home Assistant.
-_EVERYDAY: Final = {
-    "lamp": "light",
-    "bulb": "light",
-    "thermostat": "climate",
-    "heating": "climate",
-    "player": "media_player",
-    "plug": "outlet",
-    "socket": "outlet",
-    "television": "tv",
-}
+_EVERYDAY: Final = {word: kind for kind, words in KINDS.items() for word in words}
 
 
 class Kind(NamedTuple):

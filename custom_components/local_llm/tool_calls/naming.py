@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import re
 from typing import Final
 
+from .everyday_words import ALL_OF, ARTICLES
 from .house_names import HouseNames, Thing
 from .spelling import folded, number_forms, the_one
 
@@ -15,22 +16,7 @@ FLOOR: Final = "floor"
 
 # Home Assistant's own word for all that the other arguments leave.
 ALL: Final = "all"
-EVERYTHING: Final = frozenset(
-    map(folded, (ALL, "everything", "all devices", "all entities", "every device"))
-)
-EVERYWHERE: Final = frozenset(
-    map(
-        folded,
-        (
-            *(ALL, "everywhere", "anywhere", "all areas", "all rooms", "all floors"),
-            *("house", "home", "whole house", "the whole house", "entire house"),
-        ),
-    )
-)
-HERE: Final = frozenset(
-    map(folded, ("here", "this room", "this area", "current room", "current area"))
-)
-ARTICLE: Final = re.compile(r"(?:(all|every)(?:\s+the)?|the|my)\s+", re.IGNORECASE)
+ARTICLE: Final = re.compile(rf"^(?:({ALL_OF})|{ARTICLES})", re.IGNORECASE)
 _ENTITY_ID = re.compile(r"[a-z_]+\.([a-z0-9_]+)")
 _WORD_FOR_PLACE = re.compile(r"\s+(?:area|room|floor)$", re.IGNORECASE)
 # What lets people in is never guessed: not from a part of its name, nor where another kind is meant.

@@ -6,6 +6,7 @@ Knows nothing of what is named.
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
+import re
 import unicodedata
 
 # How many names a message lists at most, and how like each other two names are that may be meant for each other.
@@ -15,6 +16,7 @@ _LIKENESS = 0.6
 _ACCENTS = range(0x300, 0x370)
 # What stands between letters: spaces, punctuation, symbols, controls. Marks that spell a vowel stay.
 _BETWEEN = "ZPSC"
+_BETWEEN_WORDS = re.compile(r"[\W_]+")
 
 
 @lru_cache(maxsize=16_384)
@@ -34,6 +36,12 @@ def folded(text: str) -> str:
     )
     # A name may be nothing but an emoji.
     return letters if any(map(str.isalnum, letters)) else text.strip()
+
+
+def folded_words(text: str) -> list[str]:
+    """Return the words of a text, each without what its spellings differ in."""
+    words = _BETWEEN_WORDS.split(unicodedata.normalize("NFKC", text))
+    return [folded(word) for word in words if word]
 
 
 def number_forms(key: str) -> set[str]:

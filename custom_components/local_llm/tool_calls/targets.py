@@ -7,20 +7,10 @@ argument but those in TARGETS.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
+from .everyday_words import EVERYTHING, EVERYWHERE, HERE
 from .house_names import Thing
 from .kinds import DEVICE_CLASS, DOMAIN, Kind, KnownKinds, as_words
-from .naming import (
-    ALL,
-    AREA,
-    ARTICLE,
-    EVERYTHING,
-    EVERYWHERE,
-    FLOOR,
-    HERE,
-    Naming,
-    entity_names,
-    is_guarded,
-)
+from .naming import ALL, AREA, ARTICLE, FLOOR, Naming, entity_names, is_guarded
 from .spelling import folded, like
 
 NAME: Final = "name"

@@ -3,34 +3,19 @@
 Knows nothing of the weather.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import date, timedelta
 import re
 from typing import NamedTuple
 
-from ..tool_calls.spelling import folded
+from .day_words import DayWords, as_key
 
 _SATURDAY = 6
+_WEEK = timedelta(days=7)
 # A date without a year that is this long ago is next year's.
 _LONG_AGO = timedelta(days=60)
-_NEXT = re.compile(r"\bnext\b", re.IGNORECASE)
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DAY_OF_MONTH = re.compile(r"(?<!\d)([12]?\d|3[01])(?!\d)")
 _YEAR = re.compile(r"(?<!\d)2\d{3}(?!\d)")
-
-
-@dataclass(frozen=True, slots=True)
-class DayWords:
-    """The words for days in all languages that may be spoken, folded.
-
-    `days_ahead` has a number of days from today on, `weekdays` 1 for Monday, `months` 1 for January.
-    """
-
-    days_ahead: Mapping[str, int]
-    weekdays: Mapping[str, int]
-    months: Mapping[str, int]
-    weekend: frozenset[str]
 
 
 class Days(NamedTuple):
@@ -42,23 +27,17 @@ class Days(NamedTuple):
 
 def meant_days(text: str, today: date, words: DayWords) -> Days | None:
     """Return the days that a text means; None where it means none."""
-    key = folded(text)
+    key = as_key(text)
     if (day := _date(text, key, today, words)) is not None:
         return Days(day, day)
-    if _said(key, words.weekend) is not None:
-        saturday = _coming(today, _SATURDAY)
-        if today.isoweekday() > _SATURDAY:
+    if words.weekend.first(key):
+        is_next_week = words.next_week.first(key) is not None
+        if today.isoweekday() > _SATURDAY and not is_next_week:
             return Days(today, today)
+        saturday = _on(_SATURDAY, today, is_next_week=is_next_week)
         return Days(saturday, saturday + timedelta(days=1))
-    if (said := _said(key, words.days_ahead)) is not None:
-        day = today + timedelta(days=words.days_ahead[said])
-        return Days(day, day)
-    if (said := _said(key, words.weekdays) or _short(key, words.weekdays)) is None:
-        return None
-    day = _coming(today, words.weekdays[said])
-    if day == today and _NEXT.search(text):
-        day += timedelta(days=7)
-    return Days(day, day)
+    day = _day(key, today, words)
+    return None if day is None else Days(day, day)
 
 
 def _date(text: str, key: str, today: date, words: DayWords) -> date | None:
@@ -66,13 +45,15 @@ def _date(text: str, key: str, today: date, words: DayWords) -> date | None:
     try:
         if iso := _ISO.search(text):
             return date.fromisoformat(iso[0])
-        month, day = _said(key, words.months), _DAY_OF_MONTH.search(text)
-        if month is None or day is None:
+        month = words.months.first(key)
+        if month is None:
             return None
-        year = _YEAR.search(text)
-        found = date(
-            int(year[0]) if year else today.year, words.months[month], int(day[0])
-        )
+        # The name of a month may hold a number.
+        others = f"{key[: month.start]} {key[month.end :]}"
+        day, year = _DAY_OF_MONTH.search(others), _YEAR.search(others)
+        if day is None:
+            return None
+        found = date(int(year[0]) if year else today.year, month.number, int(day[0]))
         if not year and found < today - _LONG_AGO:
             found = found.replace(year=today.year + 1)
     except ValueError:
@@ -80,18 +61,23 @@ def _date(text: str, key: str, today: date, words: DayWords) -> date | None:
     return found
 
 
-def _said(key: str, known: Iterable[str]) -> str | None:
-    """Return the longest known word that a text holds."""
-    return max((word for word in known if word in key), key=len, default=None)
+def _day(key: str, today: date, words: DayWords) -> date | None:
+    """Read a day that is so many days ahead, or a weekday; None where there is none."""
+    ahead, weekday = words.days_ahead.first(key), words.weekdays.first(key)
+    # What stands first is the day: the German "morgen" behind it is its morning.
+    if ahead and (weekday is None or ahead.start < weekday.start):
+        return today + timedelta(days=ahead.number)
+    if weekday is None:
+        weekday = words.short_weekdays.first(key)
+        if weekday is None or weekday.end - weekday.start < len(key):
+            return None
+    is_next_week = words.next_week.first(key) is not None
+    day = _on(weekday.number, today, is_next_week=is_next_week)
+    return day + _WEEK if day == today and words.next.first(key) else day
 
 
-def _short(key: str, weekdays: Iterable[str]) -> str | None:
-    """Return the weekday that a text of three letters begins."""
-    return next(
-        (day for day in weekdays if len(key) == 3 and day.startswith(key)), None
-    )
-
-
-def _coming(today: date, weekday: int) -> date:
-    """Return the next such weekday; today counts."""
+def _on(weekday: int, today: date, *, is_next_week: bool) -> date:
+    """Return the next such weekday, today counts; or that of the week that begins on the next Monday."""
+    if is_next_week:
+        return today + timedelta(days=7 - today.isoweekday() + weekday)
     return today + timedelta(days=(weekday - today.isoweekday()) % 7)

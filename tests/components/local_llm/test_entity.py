@@ -424,7 +424,9 @@ async def test_a_broken_template_is_told(
 ) -> None:
     await scripted(says("Yes."), agent={"prompt": "{{ nothing.at.all }}"})
     result = await ask(hass, "hello")
-    assert speech(result) == "Sorry, I had a problem with my template"
+    assert (
+        speech(result) == "Sorry, I had a problem with the template of my instructions."
+    )
 
 
 async def test_a_lost_api_is_told(hass: HomeAssistant, scripted: AddScripted) -> None:

@@ -29,7 +29,7 @@ from .pipelines import run_pipeline
 from .test_init import engine_threads
 
 TALKATIVE = {"max_tokens": 6_000, "llm_hass_api": []}
-STOPPED = "The engine was stopped before the answer was complete"
+STOPPED = "The engine was stopped before the answer was complete."
 
 
 def spoken(events: list[PipelineEvent]) -> str:
@@ -253,7 +253,7 @@ async def test_an_answer_without_memory_raises_an_issue_until_the_next_answer(
 ) -> None:
     with patch.object(DecoderModel, "forward", side_effect=FULL):
         answer = speech(await ask(hass, "what time is it"))
-    assert "not enough memory for this answer" in answer
+    assert "no room for this answer" in answer
     await hass.async_block_till_done()
     issue = memory_issue(hass, entry)
     assert issue.translation_key == "out_of_memory"

@@ -19,7 +19,7 @@ from homeassistant.const import Platform
 from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import issue_registry as ir
-from homeassistant.helpers.translation import recursive_flatten
+from homeassistant.helpers.translation import async_get_translations, recursive_flatten
 
 from .integration_files import (
     OTHER_LANGUAGES,
@@ -129,14 +129,49 @@ def test_there_is_a_file_for_every_language_that_we_speak() -> None:
 
 @pytest.mark.parametrize("path", OTHER_LANGUAGES, ids=lambda path: path.stem)
 def test_every_language_says_the_same(path: Path, english: dict[str, Any]) -> None:
-    """The same keys, with the same placeholders, and nothing left in English."""
+    """The same keys, with the same placeholders in the same form."""
     ours = recursive_flatten("", read(path))
     original = recursive_flatten("", english)
     assert ours.keys() == original.keys()
     for key, text in ours.items():
         assert placeholders(text) == placeholders(original[key]), key
-    sentences = {key for key, text in original.items() if len(text.split()) > 5}
-    assert not [key for key in sentences if ours[key] == original[key]]
+        # Lists, paragraphs and what is shown as code
+        for sign in ("\n", "\n- ", "**", "`"):
+            assert text.count(sign) == original[key].count(sign), key
+
+
+def test_no_two_languages_have_a_sentence_in_common(english: dict[str, Any]) -> None:
+    every = [recursive_flatten("", read(path)) for path in TRANSLATIONS]
+    sentences = [key for key, text in _flat(english) if len(text.split()) > 5]
+    assert len(sentences) > 100
+    for key in sentences:
+        assert len({texts_of[key] for texts_of in every}) == len(every), key
+
+
+def _flat(tree: dict[str, Any]) -> list[tuple[str, str]]:
+    return list(recursive_flatten("", tree).items())
+
+
+@pytest.mark.parametrize("path", OTHER_LANGUAGES, ids=lambda path: path.stem)
+def test_only_japanese_is_written_in_its_letters(path: Path) -> None:
+    sentences = [text for _, text in _flat(read(path)) if len(text) > 20]
+    written = [
+        any("\u3040" <= letter <= "\u9fff" for letter in text) for text in sentences
+    ]
+    assert set(written) == {path.stem == "ja"}
+
+
+@pytest.mark.parametrize("path", OTHER_LANGUAGES, ids=lambda path: path.stem)
+async def test_home_assistant_shows_every_language(
+    hass: HomeAssistant, path: Path, english: dict[str, Any]
+) -> None:
+    for category in english:
+        shown = await async_get_translations(hass, path.stem, category, {DOMAIN})
+        ours = recursive_flatten(
+            f"component.{DOMAIN}.{category}.", read(path)[category]
+        )
+        assert ours
+        assert shown == ours
 
 
 def test_every_field_is_explained(english: dict[str, Any]) -> None:

@@ -263,6 +263,7 @@ async def test_volatile_instructions_can_be_changed(
         ("{{ user_name }}", "with the person who asks"),
         ("{{ states | count }}", "whenever an entity comes or goes"),
         ("{{ states.light | map(attribute='state') | list }}", "of the kind light"),
+        ("{{ states | map(attribute='state') | list }}", "the state of anything"),
         ("{{ llm_context.context.id }}", "different every time"),
         ("{{ now().second }}", "every second"),
         ("{{ now().hour > 11 }}", "2 times a day"),

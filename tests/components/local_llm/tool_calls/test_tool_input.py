@@ -15,6 +15,7 @@ from homeassistant.core import HomeAssistant, State
 from local_llm_engine.types import ToolCall
 
 from ..conftest import AddEntry, ask, speech
+from ..foreign_models import FOREIGN
 from ..furniture import async_furnish, put_back
 from ..house import FURNITURE
 from ..raw_answers import RawEngine
@@ -37,6 +38,7 @@ GROUPS = {
     "names": NAMES,
     "targets": TARGETS,
     "values": VALUES,
+    "languages": FOREIGN,
 }
 _WATCHED = (
     "brightness",

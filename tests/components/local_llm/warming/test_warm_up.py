@@ -219,9 +219,20 @@ async def test_schedule_can_be_turned_off_and_on(
     assert len(engine.warmed) == 4
 
 
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("en", f"{FAILURE}."),
+        (
+            "de",
+            "Die Engine ist gescheitert, während sie die Antwort berechnet hat: nan.",
+        ),
+    ],
+)
 async def test_a_failure_leaves_the_others_warm(
-    hass: HomeAssistant, scripted: AddScripted
+    hass: HomeAssistant, scripted: AddScripted, language: str, words: str
 ) -> None:
+    hass.config.language = language
     engine = await scripted()
     with patch.object(engine, "warm_up", Picky(engine, KITCHEN)):
         response = await hass.services.async_call(
@@ -236,7 +247,7 @@ async def test_a_failure_leaves_the_others_warm(
             "agent": AGENT,
             "satellite": KITCHEN,
             "language": "en",
-            "error": FAILURE,
+            "error": words,
         }
     ]
 
