@@ -69,5 +69,5 @@ def test_reread(tmp_path: Path) -> None:
 
 def test_cache(tmp_path: Path) -> None:
     figures = run_bench(tmp_path, "cache")["figures"]
-    assert len(figures) == 3
+    assert len(figures) == 4
     assert figures[0]["ok"]

@@ -101,7 +101,7 @@ class House:
         settings = import_module(f"{INTEGRATION}.settings").AgentSettings
         (subentry,) = entry.get_subentries_of_type(Platform.CONVERSATION)
         self._settings = settings.from_data(subentry.data)
-        self._prompt = import_module(f"{INTEGRATION}.prompt")
+        self._prompt = import_module(f"{INTEGRATION}.prompts.prompt")
         self.satellites: tuple[str, ...] = ()
 
     async def open(self, num_satellites: int) -> None:
@@ -238,7 +238,7 @@ class House:
             spoken.extra_system_prompt,
         )
         assert chat_log.llm_api is not None
-        as_spec = import_module(f"{INTEGRATION}.tools").as_spec
+        as_spec = import_module(f"{INTEGRATION}.prompts.tools").as_spec
         head = chat_log.content[0]
         assert isinstance(head, conversation.SystemContent)
         system = {"role": "system", "content": head.content}
