@@ -155,20 +155,26 @@ class LintRun:
         if not self._environment.clock_was_read:
             return
         day = dt_util.start_of_local_day(scene.moment)
-        counts = {
-            series: [
-                self._differing(first, second)
-                for first, second in self._neighbours(scene, day, offsets)
-            ]
-            for series, offsets in SCENES_OF_A_DAY.items()
-        }
+        found: dict[str, list[set[int]]] = {series: [] for series in SCENES_OF_A_DAY}
+        try:
+            for series, offsets in SCENES_OF_A_DAY.items():
+                for first, second in self._neighbours(scene, day, offsets):
+                    found[series].append(self._differing(first, second))
+        finally:
+            # Where the time for this ends, what differed until then is known all the same.
+            self._note_clocks(base, found)
+
+    def _note_clocks(
+        self, base: Rendering, found: Mapping[str, Sequence[set[int]]]
+    ) -> None:
+        """Note what changes more than once a day, by the sites that differed in each series of moments."""
         for site in set().union(
-            *(sites for found in counts.values() for sites in found)
+            *(sites for series in found.values() for sites in series)
         ):
             per_day = changes_per_day(
                 {
-                    series: sum(site in sites for sites in found)
-                    for series, found in counts.items()
+                    series: sum(site in sites for sites in differing)
+                    for series, differing in found.items()
                 }
             )
             if per_day > 1:

@@ -77,7 +77,8 @@ class TracedTemplate:
             self.constants, self.names = _words(tree)
             tracer = _Tracer(text, tree, environment)
             code = environment.compile(tree)
-        except jinja2.TemplateError as err:
+        except (jinja2.TemplateError, RecursionError, SyntaxError) as err:
+            # Python itself refuses those whose brackets or loops lie too deep in each other.
             raise TemplateError(err) from err
         self.sites = tuple(tracer.sites)
         self.opaque_lines = [

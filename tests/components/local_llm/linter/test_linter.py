@@ -348,6 +348,32 @@ async def test_what_was_found_before_time_ran_out_is_told(hass: HomeAssistant) -
         assert told(await async_lint(hass, text)) == [(1, "clock", 86400)]
 
 
+async def test_a_clock_in_instructions_that_take_their_time_is_found(
+    hass: HomeAssistant,
+) -> None:
+    """In a big house there may be no time to go through a whole day."""
+    some_time = "{% for a in range(90000) %}{% endfor %}" * 16
+    with patch.object(linter, "TIMEOUT_SECONDS", 1.0):
+        lint = await async_lint(hass, f"{{{{ now().minute }}}}\n{some_time}")
+    assert [(found.line, found.kind) for found in lint.findings] == [(1, "clock")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ " + "(" * 3000 + "1" + ")" * 3000 + " }}",
+        "{% for a in [1] %}" * 30 + "{% endfor %}" * 30,
+        "{% if 1 %}" * 400 + "{% endif %}" * 400,
+    ],
+    ids=["brackets", "loops", "conditions"],
+)
+async def test_instructions_that_lie_too_deep_in_each_other_are_refused(
+    hass: HomeAssistant, text: str
+) -> None:
+    with pytest.raises(TemplateError):
+        await async_lint(hass, text)
+
+
 async def test_a_fault_of_our_own_is_no_finding(hass: HomeAssistant) -> None:
     with (
         patch.object(
