@@ -134,3 +134,11 @@ ALL_OF: Final = (
 ARTICLES: Final = (
     r"(?:the|my|der|die|das|le|la|les|il|lo|gli|el|los|las)\s+|(?:dell|all|l)['’]\s*"
 )
+# Regular expressions for a kind of things and where they are
+KIND_IN_PLACE: Final = (
+    (
+        r"(?P<kind>.+?)\s+(?:(?:in|of|im|der|des|de|du|dans|del|della|dello|nel|nella|nello|en)\s+"
+        r"|(?:d|dell|nell)['’]\s*)(?P<place>.+)"
+    ),
+    r"(?P<place>.+)の(?P<kind>.+)",
+)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import re
 from typing import Final
 
-from .everyday_words import ALL_OF, ARTICLES
+from .everyday_words import ALL_OF, ARTICLES, KIND_IN_PLACE
 from .house_names import HouseNames, Thing
 from .spelling import folded, number_forms, the_one
 
@@ -17,6 +17,7 @@ FLOOR: Final = "floor"
 # Home Assistant's own word for all that the other arguments leave.
 ALL: Final = "all"
 ARTICLE: Final = re.compile(rf"^(?:({ALL_OF})|{ARTICLES})", re.IGNORECASE)
+_IN_PLACE = tuple(re.compile(pattern, re.IGNORECASE) for pattern in KIND_IN_PLACE)
 _ENTITY_ID = re.compile(r"[a-z_]+\.([a-z0-9_]+)")
 _WORD_FOR_PLACE = re.compile(r"\s+(?:area|room|floor)$", re.IGNORECASE)
 # What lets people in is never guessed: not from a part of its name, nor where another kind is meant.
@@ -47,13 +48,21 @@ class Naming:
         return next(filter(None, found), None)
 
     def place_and_rest(self, name: str, key: str) -> list[tuple[str, str]]:
-        """Return the areas or floors that a name begins with, each with what follows, folded."""
-        name = folded(ARTICLE.sub("", name, count=1))
-        return [
-            (place, name.removeprefix(folded(spelling)))
+        """Return the areas or floors in a name, each with the rest: "Kitchen lights", "lights in the kitchen"."""
+        bare = ARTICLE.sub("", name, count=1)
+        found = [
+            (place, text.removeprefix(folded(spelling)))
             for spelling, place in self._known_places(key).items()
-            if name.startswith(folded(spelling)) and name != folded(spelling)
+            for text in {folded(name), folded(bare)}
+            if text.startswith(folded(spelling)) and text != folded(spelling)
         ]
+        matches = filter(None, (pattern.match(bare) for pattern in _IN_PLACE))
+        found += [
+            (place, match["kind"])
+            for match in matches
+            if (place := self.place(match["place"], key))
+        ]
+        return found
 
     def same_place(self, one: str, other: str, key: str) -> bool:
         """Tell whether two words name the same area or floor."""

@@ -42,6 +42,24 @@ FOREIGN: dict[str, Row] = {
         f"{kind} as device class": Row(_turn_on(name="Plug 2", device_class=kind), PLUG)
         for kind in ("Steckdose", "prises", "presa", "enchufe", "コンセント")
     },
+    **{
+        f"{name} as name": Row(_turn_on(name=name), KITCHEN_LIGHTS)
+        for name in (
+            *(
+                "the lights in the kitchen",
+                "Licht in der Kitchen",
+                "lumières de la Kitchen",
+            ),
+            *("les lampes de l'Kitchen", "luci nella Kitchen", "le luci dell'Kitchen"),
+            *("todas las luces de la Kitchen", "Kitchenの照明"),
+        )
+    },
+    **{
+        f"{name} as name of nothing": Row(
+            _turn_on(name=name), {}, f"There is no device called '{name}'"
+        )
+        for name in ("lights in the sauna", "luces de la sauna", "浴室の照明")
+    },
     "an article that is the end of a word": Row(
         _turn_on(name="Porla ch"), {}, "no device called 'Porla ch'"
     ),

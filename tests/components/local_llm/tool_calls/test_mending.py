@@ -123,6 +123,7 @@ def naming(own_area: str | None = "Kitchen") -> Naming:
                 Place(name="Kitchen", other_names=("kitchen", "Küche")),
                 Place(name="Attic", other_names=("attic", "Loft")),
                 Place(name="Living Room", other_names=("living_room",)),
+                Place(name="La Cave", other_names=()),
             ),
             floors=(
                 Place(name="Upstairs", other_names=("upstairs",)),
@@ -590,3 +591,20 @@ def test_a_target_is_never_lost(
 ) -> None:
     call = outcome(name, {**arguments, key: word})
     assert call is None or {"name", "area", "floor"} & call.arguments.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "area"),
+    [
+        ("La Cave lights", "La Cave"),
+        ("lumières de la cave", "la cave"),
+        ("Licht in der Küche", "Kitchen"),
+        ("Küche Licht", "Kitchen"),
+        ("lights in the loft", "Attic"),
+    ],
+)
+def test_a_place_keeps_its_article_and_may_stand_behind_the_kind(
+    name: str, area: str
+) -> None:
+    expected = {"area": area, "domain": ["light"]}
+    assert mend("HassTurnOn", name=name)[1] == expected
