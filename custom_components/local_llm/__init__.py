@@ -105,9 +105,18 @@ async def async_migrate_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -
 
 
 async def async_unload_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> bool:
-    """Take the entities away; the engine is closed after them."""
-    async with entry.runtime_data.updating:
-        return await hass.config_entries.async_unload_platforms(entry, PLATFORMS)
+    """Take the entities away, then close the engine.
+
+    Home Assistant waits for ten seconds at most for what else is to end with an entry, and an engine that has still
+    to end a step on a slow machine would then lie in memory beside the next one.
+    """
+    runtime = entry.runtime_data
+    async with runtime.updating:
+        if not await hass.config_entries.async_unload_platforms(entry, PLATFORMS):
+            return False
+    await runtime.warm_up.async_end()
+    await hass.async_add_executor_job(runtime.engine.close)
+    return True
 
 
 async def async_remove_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> None:

@@ -28,7 +28,7 @@ from .runtime import LocalLlmConfigEntry, LocalLlmRuntimeData
 if TYPE_CHECKING:
     from local_llm_engine.service import EngineStatus
 
-    from .warming.warm_up import WarmUpRun
+    from .warming.results import WarmUpRun
 
 # Nothing is polled.
 PARALLEL_UPDATES = 0

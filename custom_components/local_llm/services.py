@@ -20,7 +20,7 @@ from .const import DOMAIN
 from .prompts.inspect import async_setup_inspect_prompt
 from .runtime import LocalLlmConfigEntry
 from .spoken import async_error_text
-from .warming.warm_up import ColdPrompt, WarmPrompt
+from .warming.results import ColdPrompt, WarmPrompt
 
 SERVICE_WARM_UP: Final = "warm_up"
 ATTR_NO_DEVICE: Final = "no_device"

@@ -83,7 +83,9 @@ class PromptHistory:
     async def async_note(
         self, asker: Asker, settings: AgentSettings, request: ChatRequest
     ) -> None:
-        """Take note of a prompt that was sent."""
+        """Take note of a prompt that was sent; its agent may be gone meanwhile."""
+        if self._subentry(asker.agent_id) is None:
+            return
         lines = self._last[asker] = lines_of(request)
         shared = [line for line in lines if line.segment in SHARED]
         basis = _basis(settings)

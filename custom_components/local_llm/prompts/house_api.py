@@ -152,11 +152,17 @@ class HouseAPI(llm.API):
     ) -> llm.APIInstance:
         try:
             return await llm.async_get_api(self.hass, api_id, llm_context)
-        except HomeAssistantError as err:
+        except Exception as err:
+            # An API may be anybody's, and trip over anything.
+            if not isinstance(err, HomeAssistantError):
+                _LOGGER.debug("The API %s failed", api_id, exc_info=True)
             raise HomeAssistantError(
                 translation_domain=DOMAIN,
                 translation_key="api_unavailable",
-                translation_placeholders={"api": api_id, "detail": str(err)},
+                translation_placeholders={
+                    "api": api_id,
+                    "detail": str(err) or type(err).__name__,
+                },
             ) from err
 
     async def _async_common_tools(self, llm_context: llm.LLMContext) -> llm.APIInstance:

@@ -21,7 +21,7 @@ from local_llm_engine.prompts import Inspection
 from ..const import DOMAIN
 from ..failures import request_failure
 from ..runtime import LocalLlmConfigEntry
-from ..warming.warm_up import Target
+from ..warming.results import Target
 from .history import Asker
 from .lines import PromptLine, first_difference, lines_of
 from .prompt import async_next_request

@@ -40,15 +40,21 @@ class Prefetch:
         finally:
             self._num_answers -= 1
 
+    def _is_held_off(self) -> bool:
+        return self._num_answers > 0
+
     async def async_prepare(
         self, agent_id: str, settings: AgentSettings, language: str | None
     ) -> None:
         """Read the prompt of the satellite that listens now; whatever fails, the question will tell."""
-        if self._num_answers:
+        if self._is_held_off():
             return
         speaker = async_listening_speaker(self._hass, agent_id, language)
         try:
             request = await async_next_request(self._hass, agent_id, settings, speaker)
+            if self._is_held_off():
+                # Somebody's question came while the prompt was put together.
+                return
             usage = await self._engine.warm_up(
                 replace(request, purpose=Purpose.PREFETCH)
             )

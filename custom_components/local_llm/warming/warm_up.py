@@ -2,10 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from homeassistant.const import Platform
 from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
@@ -16,15 +15,16 @@ from homeassistant.helpers.start import async_at_started
 from homeassistant.util import dt as dt_util
 from local_llm_engine.errors import EngineError
 
-from ..const import CONF_WARM_UP, DOMAIN
+from ..const import CONF_PROMPT_CACHE_GIB, CONF_WARM_UP, DOMAIN
 from ..failures import request_failure
 from ..prompts.history import Asker, PromptHistory
 from ..prompts.prompt import async_next_request
 from ..runtime import LocalLlmConfigEntry
-from ..satellites import Speaker, async_speakers
+from ..satellites import async_speakers
 from ..settings import AgentSettings
 from .instructions_watch import async_watch_instructions
 from .prompt_watch import async_watch_prompts
+from .results import ColdPrompt, Target, WarmPrompt, WarmUpResult, WarmUpRun
 from .settling import Settling
 
 if TYPE_CHECKING:
@@ -44,64 +44,6 @@ _SOON_SECONDS = (5.0, 60.0)
 _LATER_SECONDS = (90.0, 900.0)
 
 
-class Target(NamedTuple):
-    """A prompt to warm: which agent, how it asks the engine, and who will ask it."""
-
-    agent_id: str
-    settings: AgentSettings
-    speaker: Speaker
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WarmPrompt:
-    """A prompt that is warm now, and what it cost. `satellite` is None for questions without a device.
-
-    `already_warm` says that the engine found all of it in its prompt cache and read nothing.
-    """
-
-    agent: str
-    satellite: str | None
-    language: str
-    prompt_tokens: int
-    reread_tokens: int
-    seconds: float
-    already_warm: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColdPrompt:
-    """A prompt that could not be warmed, and why."""
-
-    agent: str
-    satellite: str | None
-    language: str
-    error: HomeAssistantError
-
-    @property
-    def asker(self) -> str:
-        """Say whose prompt it is."""
-        return f"{self.satellite or 'questions without a device'} ({self.agent}, {self.language})"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WarmUpRun:
-    """What a run over all prompts found; of the warm ones `num_skipped` were warm already."""
-
-    ended_at: datetime
-    num_targets: int
-    num_warm: int
-    num_skipped: int
-    reread_tokens: int
-    seconds: float
-
-
-class WarmUpResult(NamedTuple):
-    """What came of each prompt of a run."""
-
-    warm: tuple[WarmPrompt, ...]
-    cold: tuple[ColdPrompt, ...]
-
-
 class WarmUp:
     """The warm-up of one entry's agents. Runs one at a time; one prompt's failure does not stop the others."""
 
@@ -119,9 +61,11 @@ class WarmUp:
         self._history = history
         self._running = asyncio.Lock()
         self._is_waiting = False
+        self._runs: set[asyncio.Task[None]] = set()
         self._unschedule: list[CALLBACK_TYPE] = []
         self._listeners: list[Callable[[], None]] = []
         self._failing: frozenset[str] = frozenset()
+        self._has_told_of_no_cache = False
         self.last_run: WarmUpRun | None = None
 
     @callback
@@ -132,16 +76,32 @@ class WarmUp:
 
     @callback
     def async_start(self) -> None:
-        """Follow the schedule, from the end of Home Assistant's start on; not at all where it is turned off."""
+        """Follow the schedule, from the end of Home Assistant's start on; not at all where it is turned off or in vain."""
         self.async_stop()
-        if self._entry.options.get(CONF_WARM_UP, True):
+        if not self._entry.options.get(CONF_WARM_UP, True):
+            return
+        if self._entry.data[CONF_PROMPT_CACHE_GIB]:
             self._unschedule.append(async_at_started(self._hass, self._begin))
+        elif not self._has_told_of_no_cache:
+            self._has_told_of_no_cache = True
+            _LOGGER.warning(
+                "%s has a prompt cache of 0 GiB, so no prompt stays warm and none is read ahead",
+                self._entry.title,
+            )
 
     @callback
     def async_stop(self) -> None:
         """Follow no schedule any more; a run that has begun goes on."""
         while self._unschedule:
             self._unschedule.pop()()
+
+    async def async_end(self) -> None:
+        """Follow no schedule any more, and end the runs of the schedule."""
+        self.async_stop()
+        for run in self._runs:
+            run.cancel()
+        if self._runs:
+            await asyncio.wait(self._runs)
 
     @callback
     def async_targets(self) -> list[Target]:
@@ -168,9 +128,11 @@ class WarmUp:
         """Warm everything in the background, after the run that may be at work with older settings; one waits at most."""
         if not self._is_waiting:
             self._is_waiting = True
-            self._entry.async_create_background_task(
+            run = self._entry.async_create_background_task(
                 self._hass, self._async_run_scheduled(), name=f"{DOMAIN} warm-up"
             )
+            self._runs.add(run)
+            run.add_done_callback(self._runs.discard)
 
     @callback
     def _begin(self, _: HomeAssistant) -> None:

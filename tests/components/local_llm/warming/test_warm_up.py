@@ -14,7 +14,7 @@ from pytest_homeassistant_custom_component.common import (
 )
 
 from custom_components.local_llm.const import CONF_WARM_UP, DOMAIN
-from custom_components.local_llm.warming.warm_up import WarmUpRun
+from custom_components.local_llm.warming.results import WarmUpRun
 from homeassistant.core import CoreState, HomeAssistant
 from homeassistant.exceptions import HomeAssistantError, ServiceValidationError
 from homeassistant.helpers import area_registry as ar, entity_registry as er
