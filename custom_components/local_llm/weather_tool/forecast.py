@@ -77,7 +77,7 @@ async def async_forecast(
 async def _async_coming(
     hass: HomeAssistant, place: State, kind: str, context: Context | None
 ) -> list[_Entry]:
-    """Return the entries that are not over; none where the entity has none."""
+    """Return the entries that are not over, the first one first; none where the entity has none."""
     try:
         response: dict[str, Any] | None = await hass.services.async_call(
             WEATHER_DOMAIN,
@@ -91,19 +91,16 @@ async def _async_coming(
         return []
     now = dt_util.now()
     entries = [
-        _Entry(_local(values["datetime"]), values)
+        _Entry(dt_util.as_local(begin), values)
         for values in (response or {}).get(place.entity_id, {}).get("forecast") or ()
+        if (begin := dt_util.parse_datetime(str(values.get("datetime"))))
     ]
     # A day counts to its end.
     return [
         entry
-        for entry in entries
+        for entry in sorted(entries, key=lambda entry: entry.begin)
         if (entry.begin > now if kind == "hourly" else entry.begin.date() >= now.date())
     ]
-
-
-def _local(text: str) -> datetime:
-    return dt_util.as_local(dt_util.parse_datetime(text, raise_on_error=True))
 
 
 def _thinned(kind: str, entries: Sequence[_Entry]) -> Iterable[_Entry]:

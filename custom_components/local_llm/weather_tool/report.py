@@ -19,13 +19,8 @@ from .amounts import amount, known, number, wind
 from .days import Days
 from .forecast import async_forecast
 
-_FELT: Final = (
-    "temperature",
-    "temperature_unit",
-    "humidity",
-    "wind_speed",
-    "wind_speed_unit",
-)
+_FELT: Final = ("temperature", "humidity", "wind_speed")
+_UNITS: Final = ("temperature_unit", "wind_speed_unit")
 
 
 async def async_weather_report(
@@ -84,12 +79,14 @@ def _apparent_temperature(attributes: Mapping[str, Any]) -> float | None:
     R. G. Steadman 1994, "Norms of apparent temperature in Australia": AT = Ta + 0.33 e - 0.70 ws - 4.00
     with the air temperature Ta in °C, the water vapour pressure e in hPa and the wind speed ws in m/s.
     """
-    if (apparent := attributes.get("apparent_temperature")) is not None:
-        return number(apparent)
-    told: list[Any] = [attributes.get(key) for key in _FELT]
-    if None in told:
+    if (apparent := number(attributes.get("apparent_temperature"))) is not None:
+        return apparent
+    told: list[Any] = [number(attributes.get(key)) for key in _FELT]
+    units: list[Any] = [attributes.get(key) for key in _UNITS]
+    if None in (*told, *units):
         return None
-    temperature, unit, humidity, speed, speed_unit = told
+    temperature, humidity, speed = told
+    unit, speed_unit = units
     celsius = TemperatureConverter.convert(temperature, unit, UnitOfTemperature.CELSIUS)
     metres_per_second = SpeedConverter.convert(
         speed, speed_unit, UnitOfSpeed.METERS_PER_SECOND

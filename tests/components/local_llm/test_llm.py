@@ -13,6 +13,7 @@ from homeassistant.components.weather import WeatherEntityFeature
 from homeassistant.core import Context, HomeAssistant, ServiceCall, SupportsResponse
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import llm
+from homeassistant.util import dt as dt_util
 
 from .conftest import AddScripted
 
@@ -185,6 +186,46 @@ async def test_a_forecast_that_tells_nothing_is_not_available(
     set_state(hass, supported_features=WeatherEntityFeature.FORECAST_DAILY)
     await forecasts(hass, *entries)
     assert (await weather(hass)).data["forecast"] == "not available"
+
+
+@pytest.mark.parametrize("value", ["n/a", float("nan"), float("inf"), [1]])
+@pytest.mark.parametrize("key", ["temperature", "humidity", "wind_speed"])
+async def test_what_is_no_number_is_not_told(
+    hass: HomeAssistant, key: str, value: Any
+) -> None:
+    """Home Assistant hands on what an integration cannot know."""
+    set_state(hass, **{key: value}, apparent_temperature=value)
+    told = (await weather(hass)).data
+    numbers = {"temperature", "humidity", "wind"}
+    gone = key.removesuffix("_speed")
+    assert told.keys() & numbers == numbers - {gone}
+    assert "apparent_temperature" not in told
+
+
+async def test_a_bearing_may_be_a_word_or_nothing(hass: HomeAssistant) -> None:
+    for bearing, wind in (("SSW", "11 km/h from SSW"), (float("nan"), "11 km/h")):
+        set_state(hass, wind_bearing=bearing)
+        assert (await weather(hass)).data["wind"] == wind
+
+
+async def test_a_forecast_is_told_in_order_without_what_has_no_time(
+    hass: HomeAssistant,
+) -> None:
+    set_state(hass, supported_features=WeatherEntityFeature.FORECAST_DAILY)
+    await forecasts(
+        hass,
+        {"datetime": "2026-12-02T12:00:00", "temperature": float("nan")},
+        {"datetime": None, "condition": "fog"},
+        {"condition": "fog"},
+        {"datetime": "soon", "condition": "fog"},
+        {"datetime": dt_util.now(), "wind_bearing": 7},
+        {"datetime": "2026-12-01T12:00:00+00:00", "condition": "sunny"},
+    )
+    assert (await weather(hass)).data["forecast"] == [
+        {"day": "Monday"},
+        {"day": "Tuesday", "condition": "sunny"},
+        {"day": "Wednesday"},
+    ]
 
 
 async def test_days_are_those_of_the_house(
