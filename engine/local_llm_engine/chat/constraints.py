@@ -16,6 +16,7 @@ from llguidance import LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper
 from local_llm_engine.errors import InvalidRequestError
 from local_llm_engine.types import ChatRequest, ToolSpec
 
+from .control_text import readable
 from .detokenizer import Detokenizer
 from .grammar import GrammarWriter, Thinking
 from .grammar_terms import GrammarError
@@ -150,7 +151,7 @@ class Constraints:
 
     def _compiled(self, write: Callable[[], str]) -> LLMatcher:
         try:
-            grammar = write()
+            grammar = readable(write())
         except RecursionError:
             raise GrammarError("it is nested too deeply") from None
         if len(grammar) > _LONGEST_GRAMMAR:

@@ -23,6 +23,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
 
 
+def readable(text: str) -> str:
+    """Replace lone surrogates, which no tokenizer can read."""
+    return _SURROGATE.sub(_REPLACEMENT, text)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlToken:
     """A token that stands for itself and not for its characters.
@@ -113,10 +118,10 @@ class ControlText:
         """Make a text safe to hand to the template, with marks put in.
 
         Args:
-            text: anybody's words. Lone surrogates, which no tokenizer can read, are replaced.
+            text: anybody's words, made `readable`.
             marks: (position in `text`, mark number), ascending in position.
         """
-        text = _SURROGATE.sub(_REPLACEMENT, text)
+        text = readable(text)
         insertions = [(position, mark(number)) for position, number in marks]
         insertions += [(position, _BREAK) for position in self._breaks(text)]
         if not insertions:

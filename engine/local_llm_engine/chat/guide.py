@@ -15,6 +15,7 @@ from .detokenizer import Detokenizer
 from .output_parser import OutputParser
 
 _LONGEST_REASON = 200
+_EXCERPT = re.compile(r"\n<|\n *\d+ \| ")
 _POSITION = re.compile(r"^at \d+\(\d+\): (failed to compile JSON schema: )?")
 
 type Opening = Callable[[int], str | None]
@@ -130,7 +131,8 @@ class SpelledOpening:
 def reason_of(error: str) -> str:
     """Return what an error of the library says, in one line.
 
-    Without what may follow, the parser's state, and without where in the grammar the error is: the grammar is ours.
+    Without what may follow, the parser's state or the grammar, which has a house's names in it, and without where
+    in the grammar the error is: the grammar is ours.
     """
-    said = " ".join(error.partition("\n<")[0].split())
+    said = " ".join(_EXCERPT.split(error, maxsplit=1)[0].split())
     return _POSITION.sub("", said)[:_LONGEST_REASON]

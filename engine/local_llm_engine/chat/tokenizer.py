@@ -19,7 +19,7 @@ from tokenizers import Tokenizer as _Encoder
 from local_llm_engine.errors import ChatTemplateError
 
 from .byte_level import bytes_of_token, decoder_replacements
-from .control_text import ControlSpan, ControlText, ControlToken, RenderedText
+from .control_text import ControlSpan, ControlText, ControlToken, RenderedText, readable
 from .model_files import read_json_object, read_optional_json_object
 
 # Every prompt of a house begins with the same long stretches, and tokenizing them takes most of the time that a
@@ -150,8 +150,9 @@ class Tokenizer:
         """Write a text in the characters of its tokens, where these are read as the same text again.
 
         Some tokenizers write a capital as a mark and the small letter. Others compose characters, which changes
-        the text; then it stays as it is.
+        the text; then it stays as it is. Always `readable`, as in the prompt.
         """
+        text = readable(text)
         if not self.replacements:
             return text
         spelled = b"".join(map(self.token_bytes, self.plain_ids(text))).decode(

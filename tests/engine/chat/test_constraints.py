@@ -11,7 +11,7 @@ from local_llm_engine.chat import ChatFormat, constraints
 from local_llm_engine.errors import GenerationError, InvalidRequestError
 from local_llm_engine.types import ToolSpec
 
-from .walks import allowed_ids, asking, calling, control, token_ids
+from .walks import allowed_ids, asking, calling, control, refused_at, token_ids
 
 COUNT = {"type": "integer", "minimum": 0, "maximum": 9}
 
@@ -130,6 +130,34 @@ def test_notices_are_bounded(chat: ChatFormat) -> None:
         )
     assert len(chat.notices) == 20
     assert "odd_24" in chat.notices[-1]
+
+
+@pytest.mark.parametrize("model", ["qwen", "nano"])
+def test_what_no_tokenizer_can_read_is_held_as_the_prompt_shows_it(
+    formats: dict[str, ChatFormat], model: str
+) -> None:
+    """A lone surrogate comes out of JSON; it takes nothing down."""
+    chat = formats[model]
+    schema = {"enum": ["\ud800"], "description": "\udfff"}
+    broken = ToolSpec(
+        name="\ud800", description="", parameters={"properties": {"a": schema}}
+    )
+    assert chat.guide(calling(broken)) is not None
+    assert refused_at(chat, asking(answer_schema=schema), '"\ufffd"') is None
+
+
+def test_a_notice_has_no_name_of_the_house_in_it(chat: ChatFormat) -> None:
+    """The library would show the grammar."""
+    fields = {"room": {"enum": ["Nursery"]}, "n": {"type": "object", "not": {}}}
+    odd = ToolSpec(
+        name="odd", description="", parameters={"properties": fields | {"m": COUNT}}
+    )
+    impossible = {**COUNT, "minimum": 10}
+    for tool_spec in (odd, tool("even")):
+        chat.guide(calling(tool_spec))
+    with pytest.raises(InvalidRequestError) as raised:
+        chat.guide(asking(answer_schema={"properties": fields | {"m": impossible}}))
+    assert "Nursery" not in f"{chat.notices} {raised.value}"
 
 
 def exhausted(chat: ChatFormat, beginning: str, **fields: Any) -> Any:
