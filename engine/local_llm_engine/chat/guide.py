@@ -72,7 +72,8 @@ class CallGuide:
         """Whether the library still holds the call; else let the call go."""
         if self._call is None or not self._call.is_error():
             return self._call is not None
-        self._on_failure(self._call.get_error())
+        reason = reason_of(self._call.get_error())
+        self._on_failure(f"a tool call was not checked while it was written: {reason}")
         self._call = None
         return False
 
