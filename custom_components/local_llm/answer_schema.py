@@ -10,7 +10,7 @@ import probatio
 
 # Formats that Home Assistant's selectors name, by what they accept.
 _PATTERNS: Final[Mapping[str, str]] = {
-    "entity_id": r"^[a-z0-9_]{1,60}\.[a-z0-9_]{1,120}$",
+    "entity_id": r"^[a-z0-9](_?[a-z0-9]){0,59}\.[a-z0-9](_?[a-z0-9]){0,119}$",
     "time": r"^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]$",
     "date-time": (
         r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
@@ -45,6 +45,9 @@ def _held(schema: Mapping[str, Any]) -> dict[str, Any]:
         held["format"] = name
     elif name == _COLOR:
         held["items"] = _BYTE
+    if "properties" in held:
+        # Home Assistant takes no other fields, though it says so of the outermost only.
+        held.setdefault("additionalProperties", False)
     if held.pop("uniqueItems", False) and (choices := held["items"].get("enum")):
         # Each choice once is at most all of them.
         held["maxItems"] = len(choices)
