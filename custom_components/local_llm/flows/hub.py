@@ -160,6 +160,9 @@ class HubFlow(ModelFlow):
     def _download(self, model: HubModel, is_cancelled: Callable[[], bool]) -> Path:
         """Bring a model here and check it as a whole; runs on a thread of its own."""
         models = models_folder(self.hass)
+        if folder := finished_folder(models, model):
+            # Somebody else's form has brought it meanwhile.
+            return folder
         unfinished = unfinished_folder(models, model)
         _hub(self._asked).download(
             model,

@@ -9,9 +9,10 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers import issue_registry as ir
 
 from ..const import DOMAIN
+from ..failures import EngineUnavailableError
 from ..machine.disk_room import nbytes_in
 from ..machine.fit import gib
-from .models import is_being_brought, models_folder
+from .models import held, is_being_brought, models_folder
 
 _LOGGER = logging.getLogger(__name__)
 _PREFIX = "model_left_"
@@ -71,6 +72,9 @@ def _sizes(models: Path) -> dict[Path, int]:
 
 def _remove(folder: Path) -> None:
     try:
-        shutil.rmtree(folder)
+        with held(folder):
+            shutil.rmtree(folder)
+    except EngineUnavailableError:
+        _LOGGER.warning("The model in %s is being downloaded, so it stays", folder)
     except OSError as err:
         _LOGGER.warning("Could not remove the model in %s: %s", folder, err)

@@ -109,17 +109,21 @@ def missing_parts() -> list[str]:
 
 async def _async_try() -> Failure | None:
     """Import PyTorch and compute something in a process of its own."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-P",
-        "-c",
-        _CHECK,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-        # Home Assistant may have put packages elsewhere than Python looks by itself.
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )
+    try:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",
+            "-c",
+            _CHECK,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            # Home Assistant may have put packages elsewhere than Python looks by itself.
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+    except OSError as err:
+        # No memory for another process, or a system that allows none
+        return Failure("torch_broken", str(err))
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             _, errors = await process.communicate()

@@ -13,7 +13,7 @@ from pytest_homeassistant_custom_component.common import async_capture_events
 
 from custom_components.local_llm.const import DOMAIN
 from custom_components.local_llm.hub import files as hub_files
-from custom_components.local_llm.hub.models import models_folder
+from custom_components.local_llm.hub.models import held, models_folder
 from homeassistant.config_entries import (
     SOURCE_RECONFIGURE,
     SOURCE_USER,
@@ -249,6 +249,20 @@ async def test_closing_the_window_stops_the_download_and_the_next_one_goes_on(
     assert site.asked(WEIGHTS)[-1] == f"bytes={half}-"
     assert entry.state is ConfigEntryState.LOADED
     assert not unfinished.exists()
+
+
+async def test_what_another_form_has_brought_meanwhile_is_not_brought_again(
+    hass: HomeAssistant, site: FakeHub
+) -> None:
+    first, second = await look(hass), await look(hass)
+    with held(models_folder(hass) / "somebody--tiny-model.partial"):
+        refused = await after_progress(hass, await go_on(hass, second, **SETTINGS))
+    assert refused["errors"] == {"base": "already_downloading"}
+    await made(hass, await go_on(hass, first, **SETTINGS))
+    site.requests.clear()
+    result = await after_progress(hass, await go_on(hass, refused))
+    assert result["reason"] == "already_configured"
+    assert site.requests == []
 
 
 async def test_a_model_that_is_here_is_not_downloaded_again(

@@ -145,6 +145,20 @@ async def test_nothing_else_is_removed(
     assert is_here(tmp_path)
 
 
+async def test_what_somebody_has_begun_to_download_again_is_not_removed(
+    hass: HomeAssistant,
+    add_entry: AddEntry,
+    model: Path,
+    hass_client: ClientSessionGenerator,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    await add_entry()
+    with held(model):
+        await fix(hass, hass_client, "remove")
+    assert is_here(model)
+    assert "is being downloaded, so it stays" in caplog.text
+
+
 async def test_a_disk_that_keeps_it_is_told(
     hass: HomeAssistant,
     add_entry: AddEntry,

@@ -1,6 +1,7 @@
 """Where PyTorch cannot run: noticed before it is imported, in words, and without harm to Home Assistant."""
 
 from collections.abc import Callable
+import errno
 from pathlib import Path
 import platform
 import sys
@@ -182,6 +183,16 @@ async def test_one_that_hangs_is_ended(
     number = (await hass.async_add_executor_job(pid.read_text)).strip()
     running = Path(f"/proc/{number}")
     assert not await hass.async_add_executor_job(running.exists)
+
+
+@pytest.mark.usefixtures("_never_imported")
+async def test_where_no_process_can_be_started_that_is_told(
+    hass: HomeAssistant,
+) -> None:
+    no_memory = OSError(errno.ENOMEM, "Cannot allocate memory")
+    with patch("asyncio.create_subprocess_exec", side_effect=no_memory):
+        failure = await async_torch_failure(hass)
+    assert failure == ("torch_broken", "[Errno 12] Cannot allocate memory")
 
 
 @pytest.mark.usefixtures("_never_imported")
