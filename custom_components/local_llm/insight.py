@@ -118,7 +118,8 @@ class Insight:
 def as_event_data(record: CallRecord) -> dict[str, Any]:
     """Return a call record as automations read it: all of its fields side by side."""
     fields = asdict(record)
-    return {**fields, **fields.pop("usage")}
+    usage = fields.pop("usage")
+    return {**fields, **usage}
 
 
 def as_trace_stats(finish: FinishDelta) -> dict[str, Any]:

@@ -108,12 +108,10 @@ def _plan(arguments: argparse.Namespace) -> str:
         return json.dumps({**_words(plan), **sizes}, indent=2)
     title = "{model} ({architecture}) on {device} in {dtype}, {context_length} tokens of context"
     rows = (
-        f"  {_LABELS[key]:30} {size / 1024**2:12,.1f} MiB"
+        f"  {_LABELS[key].format(satellites=arguments.satellites):30} {size / 1024**2:12,.1f} MiB"
         for key, size in sizes.items()
     )
-    return "\n".join([title.format(**_words(plan)), *rows]).format(
-        satellites=arguments.satellites
-    )
+    return "\n".join([title.format(**_words(plan)), *rows])
 
 
 def _words(plan: EnginePlan) -> dict[str, str | int]:

@@ -83,6 +83,7 @@ def test_plan_as_a_table(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert title == "nano (qwen3_5_text) on cpu in float32, 4096 tokens of context"
     assert rows[0].split() == ["weights", "12.8", "MiB"]
     assert any("cached for 3 satellites" in row for row in rows)
+    assert len({len(row) for row in rows}) == 1
 
 
 def test_plan_as_json(run: Run, capsys: pytest.CaptureFixture[str]) -> None:

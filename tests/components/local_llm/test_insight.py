@@ -72,6 +72,7 @@ async def test_every_request_is_an_event(
     assert {"ended_at", "resumed_from", "divergence_segment", "queue_seconds"} <= set(
         told
     )
+    assert not [name for name, value in told.items() if isinstance(value, dict)]
     assert "Lamp" not in json.dumps(told)
 
 
