@@ -30,6 +30,8 @@ _STORAGE_VERSION = 1
 # A change of the house changes the prompts of all satellites, one after the other.
 _SAVE_DELAY_SECONDS = 60.0
 _MAX_TEXT = 200
+# More than any home has; whoever asks may name any language.
+_MAX_ASKERS = 250
 
 
 class Asker(NamedTuple):
@@ -86,13 +88,18 @@ class PromptHistory:
         """Take note of a prompt that was sent; its agent may be gone meanwhile."""
         if self._subentry(asker.agent_id) is None:
             return
-        lines = self._last[asker] = lines_of(request)
+        # Whoever is noted last stands last: the oldest goes where there are too many.
+        self._last.pop(asker, None)
+        lines = self._last[asker] = self._with_known(lines_of(request))
         shared = [line for line in lines if line.segment in SHARED]
         basis = _basis(settings)
-        followed = self._followed.get(asker)
+        followed = self._followed.pop(asker, None)
         if followed is None or followed.basis != basis:
             # Whoever changes the settings means to change the prompt.
-            followed = self._followed[asker] = _Followed(basis)
+            followed = _Followed(basis)
+        self._followed[asker] = followed
+        _forget_oldest(self._last)
+        _forget_oldest(self._followed)
         now = dt_util.utcnow().timestamp()
         if followed.lines.follow((line.text for line in shared), now):
             self._store.async_delay_save(self._as_stored, _SAVE_DELAY_SECONDS)
@@ -101,6 +108,15 @@ class PromptHistory:
             await self._async_raise(asker, request, shared[restless.number], restless)
         elif not self._is_restless(asker.agent_id, now):
             self._clear(asker.agent_id)
+
+    def _with_known(self, lines: tuple[PromptLine, ...]) -> tuple[PromptLine, ...]:
+        """Take the lines of the prompt before where they are the same: most of a house is in every satellite's."""
+        before = next(reversed(self._last.values()), ())
+        same = (
+            known if known == line else line
+            for known, line in zip(before, lines, strict=False)
+        )
+        return (*same, *lines[len(before) :])
 
     @callback
     def forget(self, agent_id: str) -> None:
@@ -211,6 +227,11 @@ def _store(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> Store[dict[str, A
     return Store(
         hass, _STORAGE_VERSION, f"{DOMAIN}.{entry.entry_id}.prompts", private=True
     )
+
+
+def _forget_oldest(askers: dict[Asker, Any]) -> None:
+    while len(askers) > _MAX_ASKERS:
+        del askers[next(iter(askers))]
 
 
 def _issue_id(agent_id: str) -> str:

@@ -49,10 +49,16 @@ class RestlessLines:
 
     def restless(self, now: float) -> RestlessLine | None:
         """Return the line of the last version that changes most often; None where all keep still."""
-        found = [
-            RestlessLine(number, changes)
-            for number, line in enumerate(self.version)
+        # Few lines ever change, of the thousands that a house has.
+        often = {
+            line: changes
+            for line in self.changes
             if (changes := self._recent(line, now)) >= RESTLESS_CHANGES
+        }
+        found = [
+            RestlessLine(number, often[line])
+            for number, line in enumerate(self.version if often else ())
+            if line in often
         ]
         return max(found, key=lambda line: line.changes, default=None)
 
@@ -67,8 +73,7 @@ class RestlessLines:
         return followed
 
     def _recent(self, line: str, now: float) -> int:
-        times = self.changes.get(line, ())
-        return sum(_is_recent(time, now) for time in times)
+        return sum(_is_recent(time, now) for time in self.changes[line])
 
 
 def _is_recent(time: float, now: float) -> bool:

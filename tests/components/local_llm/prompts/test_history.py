@@ -10,6 +10,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.local_llm.const import DOMAIN
+from custom_components.local_llm.prompts.history import Asker
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import (
     area_registry as ar,
@@ -298,3 +299,33 @@ async def test_nobody_is_told_of_a_closed_engine(
         await ask(hass, "hello", "Kitchen Voice")
         await hass.async_block_till_done(wait_background_tasks=True)
     assert issue(hass) is None
+
+
+async def test_who_names_ever_new_languages_does_not_fill_the_memory(
+    hass: HomeAssistant, entry: MockConfigEntry, hass_storage: dict[str, Any]
+) -> None:
+    await ask(hass, "hello")
+    for number in range(260):
+        await ask(hass, "hello", language=f"x{number}")
+        if not number % 100:
+            await ask(hass, "hello")
+    await hass.async_block_till_done(wait_background_tasks=True)
+    await hass.config_entries.async_unload(entry.entry_id)
+    stored = hass_storage[f"{DOMAIN}.{entry.entry_id}.prompts"]["data"]["followed"]
+    languages = {one["asker"][2] for one in stored}
+    assert languages == {"en", *(f"x{number}" for number in range(11, 260))}
+
+
+async def test_lines_that_satellites_share_are_held_once(
+    hass: HomeAssistant, entry: MockConfigEntry, warm: Warm
+) -> None:
+    """A big house has thousands, and dozens of satellites."""
+    await warm()
+    history = entry.runtime_data.prompt_history
+    kitchen, office = (
+        history.last(Asker(AGENT, f"assist_satellite.{room}_voice", "en"))
+        for room in ("kitchen", "office")
+    )
+    shared = [line for line in kitchen if line.segment == "house"]
+    assert shared
+    assert {id(line) for line in shared} <= {id(line) for line in office}
