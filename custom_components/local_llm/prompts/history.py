@@ -86,6 +86,8 @@ class PromptHistory:
         self, asker: Asker, settings: AgentSettings, request: ChatRequest
     ) -> None:
         """Take note of a prompt that was sent; its agent may be gone meanwhile."""
+        # One that has another id now is gone by its old one, and so is what was told of it.
+        self.async_drop_removed()
         if self._subentry(asker.agent_id) is None:
             return
         # Whoever is noted last stands last: the oldest goes where there are too many.

@@ -289,6 +289,17 @@ async def test_an_agent_that_is_removed_takes_its_issue_along(
     assert issue(hass) is None
 
 
+async def test_an_agent_of_another_id_leaves_no_issue_behind(
+    hass: HomeAssistant, warm: Warm
+) -> None:
+    await rename_hourly(hass, warm)
+    assert issue(hass) is not None
+    er.async_get(hass).async_update_entity(AGENT, new_entity_id="conversation.butler")
+    await hass.async_block_till_done()
+    await warm()
+    assert issue(hass) is None
+
+
 async def test_nobody_is_told_of_a_closed_engine(
     hass: HomeAssistant, warm: Warm, engine: ScriptedEngine
 ) -> None:
