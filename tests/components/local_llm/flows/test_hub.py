@@ -258,11 +258,12 @@ async def test_what_another_form_has_brought_meanwhile_is_not_brought_again(
     with held(models_folder(hass) / "somebody--tiny-model.partial"):
         refused = await after_progress(hass, await go_on(hass, second, **SETTINGS))
     assert refused["errors"] == {"base": "already_downloading"}
-    await made(hass, await go_on(hass, first, **SETTINGS))
+    entry = await made(hass, await go_on(hass, first, **SETTINGS))
     site.requests.clear()
-    result = await after_progress(hass, await go_on(hass, refused))
-    assert result["reason"] == "already_configured"
+    await go_on(hass, refused)
+    await hass.async_block_till_done(wait_background_tasks=True)
     assert site.requests == []
+    assert hass.config_entries.async_entries(DOMAIN) == [entry]
 
 
 async def test_a_model_that_is_here_is_not_downloaded_again(
