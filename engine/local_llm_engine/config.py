@@ -9,6 +9,7 @@ from .errors import ConfigError
 
 type Device = Literal["cpu", "cuda"]
 type Dtype = Literal["auto", "bfloat16", "float32"]
+type Weights = Literal["auto", "bf16", "int8", "int4"]
 
 MINIMUM_CONTEXT_LENGTH = 64
 GIB = 1024**3
@@ -18,7 +19,10 @@ GIB = 1024**3
 class EngineConfig:
     """How a model is run.
 
-    `dtype` "auto" takes what the device computes fastest. `context_length` is in tokens, prompt and
+    `dtype` "auto" takes what the device computes fastest. `weights` "int8" and "int4" quantize the large
+    matrices: less memory, quicker answers, and answers of slightly less quality; "bf16" keeps all of them
+    in `dtype`; "auto" does so, too, but for what a checkpoint has in 4-bit codes. Quantized weights are
+    kept beside the model, or in `cache_folder` where that cannot be written. `context_length` is in tokens, prompt and
     answer together; None takes the smaller of 16,384 and what the model was made for.
     `prompt_cache_bytes` bounds what finished prompts may keep in RAM; 0 keeps none. Prompts worth
     keeping are also written to `cache_folder`, `disk_cache_bytes` at most, and outlive a restart; None
@@ -36,6 +40,7 @@ class EngineConfig:
 
     device: Device = "cpu"
     dtype: Dtype = "auto"
+    weights: Weights = "auto"
     context_length: int | None = None
     prompt_cache_bytes: int = 8 * GIB
     cache_folder: Path | None = None
@@ -49,6 +54,7 @@ class EngineConfig:
         """Check every field against its range."""
         _require_choice("device", self.device, get_args(Device.__value__))
         _require_choice("dtype", self.dtype, get_args(Dtype.__value__))
+        _require_choice("weights", self.weights, get_args(Weights.__value__))
         if self.context_length is not None:
             _require_at_least(
                 "context_length", self.context_length, MINIMUM_CONTEXT_LENGTH

@@ -24,6 +24,7 @@ from .models.registry import (
     EnginePlan,
     Model,
     ModelSummary,
+    OnConverted,
     inspect_model,
     load_model,
     plan_model,
@@ -53,12 +54,14 @@ _LOGGER = logging.getLogger(__name__)
 class EngineStatus:
     """What the engine is and does now. Bytes and tokens as named; records oldest first.
 
+    `weights` is the format of most weights: "int4", "int8", or "bf16" where all are in `dtype`.
     `notices` tell of every slower or poorer path that the engine had to take.
     """
 
     model: ModelSummary
     device: str
     dtype: str
+    weights: str
     context_length: int
     is_running: bool
     prompt_cache_bytes: int
@@ -75,7 +78,12 @@ class EngineStatus:
 class Engine:
     """A loaded model, its prompt cache and the thread that runs it."""
 
-    def __init__(self, model_path: Path, config: EngineConfig) -> None:
+    def __init__(
+        self,
+        model_path: Path,
+        config: EngineConfig,
+        on_converted: OnConverted | None = None,
+    ) -> None:
         """Use `Engine.load`, which says what this may raise."""
         self._plan = plan = plan_model(model_path, config)
         self._summary, self._context_length = plan.model, plan.context_length
@@ -85,17 +93,27 @@ class Engine:
         self._log = CallLog(config.record_file)
         self._device = config.device
         self._dtype = ""
-        self._loop = EngineLoop(lambda: self._load_runner(model_path, config))
+        self._loop = EngineLoop(
+            lambda: self._load_runner(model_path, config, on_converted)
+        )
 
     @classmethod
-    def load(cls, model_path: Path | str, config: EngineConfig | None = None) -> Self:
+    def load(
+        cls,
+        model_path: Path | str,
+        config: EngineConfig | None = None,
+        on_converted: OnConverted | None = None,
+    ) -> Self:
         """Load the model in a folder of Hugging Face's layout. Blocks for seconds: call it off the event loop.
+
+        The first load in a format of our own converts the weights, and blocks for minutes: `on_converted`
+        is called with the share that is done, on the engine's thread.
 
         Raises:
             ModelLoadError: the folder cannot be loaded; the message says which file, which part and why.
             OutOfMemoryError: the device has no room for the model.
         """
-        return cls(Path(model_path), config or EngineConfig())
+        return cls(Path(model_path), config or EngineConfig(), on_converted)
 
     @staticmethod
     def check(model_path: Path | str) -> ModelSummary:
@@ -201,6 +219,7 @@ class Engine:
             model=self._summary,
             device=self._device,
             dtype=self._dtype,
+            weights=self._plan.weights,
             context_length=self._context_length,
             is_running=self._loop.is_running,
             prompt_cache_bytes=self._cache.nbytes,
@@ -235,7 +254,12 @@ class Engine:
         self._loop.close()
         self._cache.close()
 
-    def _load_runner(self, model_path: Path, config: EngineConfig) -> Runner:
+    def _load_runner(
+        self,
+        model_path: Path,
+        config: EngineConfig,
+        on_converted: OnConverted | None,
+    ) -> Runner:
         """Load the weights; runs on the engine's thread."""
         if memory := self.memory(config.device):
             self._plan.require_room(memory)
@@ -243,9 +267,10 @@ class Engine:
             choose_num_threads(config.num_threads, self._summary.num_parameters)
         )
         with memory_errors_told(config.device):
-            model = load_model(model_path, config)
+            model = load_model(model_path, config, on_converted)
             # What has no room for one slot fails now, not at every question.
             model.new_state(self._context_length)
+        self._notices = model.weights.notices
         self._dtype = str(model.dtype).removeprefix("torch.")
         self._cache = PromptCache(
             config.prompt_cache_bytes,
@@ -273,7 +298,7 @@ class Engine:
                 limit_bytes=config.disk_cache_bytes,
             )
         except DiskTierError as error:
-            self._notices = (str(error),)
+            self._notices = (*self._notices, str(error))
             _LOGGER.warning("Of the prompt cache, %s", error)
             return None
 

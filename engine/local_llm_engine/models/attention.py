@@ -5,7 +5,6 @@ Owns the weights of one layer; its KV lies in the sequence's state.
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from ..cache.state import KVState
 from ..ops.attention import attention, attention_one_row, rotate
@@ -44,10 +43,8 @@ class Attention:
             if normed
             else None
         )
-        self._outward = loader.matrix("o_proj.weight")
-        self._outward_bias = (
-            loader.matrix("o_proj.bias") if config.output_bias else None
-        )
+        self._outward = loader.linear("o_proj.weight")
+        self._outward_bias = loader.bias("o_proj.bias") if config.output_bias else None
 
     def __call__(
         self, rows: Tensor, rotation: Rotation, state: KVState, position: int
@@ -64,7 +61,7 @@ class Attention:
             query_norm, key_norm = self._norms
             query, key = query_norm(query), key_norm(key)
         mixed = _attend(query, key, value, rotation, state, position)
-        return functional.linear(mixed.flatten(1), self._outward, self._outward_bias)
+        return self._outward(mixed.flatten(1), self._outward_bias)
 
 
 def gated_attention_shapes(config: ModelConfig) -> Shapes:
@@ -87,7 +84,7 @@ class GatedAttention:
         self._query_norm, self._key_norm = (
             ZeroCentredNorm(loader, name, config.rms_norm_eps) for name in _NORMS
         )
-        self._outward = loader.matrix("o_proj.weight")
+        self._outward = loader.linear("o_proj.weight")
 
     def __call__(
         self, rows: Tensor, rotation: Rotation, state: KVState, position: int
@@ -112,7 +109,7 @@ class GatedAttention:
             position,
         )
         gated = mixed * gate.sigmoid()
-        return functional.linear(gated.view(num_tokens, -1), self._outward)
+        return self._outward(gated.view(num_tokens, -1))
 
 
 def _norm_shapes(config: ModelConfig) -> Shapes:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from ..cache.state import DeltaState, KVState, LayerState, SequenceState
 from ..errors import GenerationError
 from ..ops.attention import rotary_angles
+from ..weights.linear import LinearWeight
 from ..weights.loader import WeightLoader
 from .attention import Attention, GatedAttention, Rotation
 from .config import ModelConfig
@@ -20,7 +20,7 @@ from .config_fields import ConfigFields
 from .experts import feed_forward_shapes_at, make_feed_forward
 from .gated_delta_net import GatedDeltaNet
 from .layers import Norm, Shapes, within
-from .model import ModelSummary
+from .model import LoadedWeights, ModelSummary
 from .rotary import rotary_frequencies
 
 EMBEDDING = "embed_tokens.weight"
@@ -130,15 +130,17 @@ class DecoderModel:
         architecture: Architecture,
         config: ModelConfig,
         summary: ModelSummary,
+        weights: LoadedWeights,
         loader: WeightLoader,
-        head: Tensor | None,
+        head: LinearWeight | None,
     ) -> None:
         """Take the text model's weights; `head` None takes the embedding as the head."""
         self.summary = summary
+        self.weights = weights
         self.device = loader.device
         self.dtype = loader.dtype
         self._config = config
-        self._embedding = loader.matrix(EMBEDDING)
+        self._embedding = loader.linear(EMBEDDING)
         self._layers = [
             DecoderLayer(architecture, config, index, loader.within(f"layers.{index}."))
             for index in range(config.num_hidden_layers)
@@ -160,7 +162,7 @@ class DecoderModel:
                 f"{num_tokens} tokens cannot be read: there must be at least one, and the state has room for "
                 f"{state.capacity - state.length} more"
             )
-        rows = functional.embedding(token_ids, self._embedding)
+        rows = self._embedding.take(token_ids)
         rotation = rotary_angles(state.length, num_tokens, self._frequencies)
         for layer, layer_state in zip(self._layers, state.layers, strict=True):
             rows = layer(rows, rotation, layer_state, state.length)
@@ -170,4 +172,4 @@ class DecoderModel:
     @torch.no_grad()
     def logits(self, hidden: Tensor) -> Tensor:
         """Return the scores of the next token, float32 [T, V], of hidden rows [T, H]."""
-        return functional.linear(self._norm(hidden).to(self.dtype), self._head).float()
+        return self._head(self._norm(hidden).to(self.dtype)).float()

@@ -136,13 +136,13 @@ class FusedExperts:
 
     def __init__(self, _: ExpertsConfig, loader: WeightLoader) -> None:
         """Take `gate_up_proj` [E, 2I, H], of each expert the gate first, and `down_proj` [E, H, I]."""
-        self._inward = loader.matrix("gate_up_proj")
-        self._outward = loader.matrix("down_proj")
+        self._inward = loader.linear("gate_up_proj")
+        self._outward = loader.linear("down_proj")
 
     def __call__(self, rows: Tensor, expert: int) -> Tensor:
         """Map rows [N, H] to [N, H]."""
-        gate, up = functional.linear(rows, self._inward[expert]).chunk(2, dim=-1)
-        return functional.linear(functional.silu(gate) * up, self._outward[expert])
+        gate, up = self._inward[expert](rows).chunk(2, dim=-1)
+        return self._outward[expert](functional.silu(gate) * up)
 
 
 class SeparateExperts:
@@ -166,11 +166,11 @@ class SharedExpert:
     def __init__(self, intermediate_size: int, loader: WeightLoader) -> None:
         """Take `shared_expert` and `shared_expert_gate`."""
         self._expert = FeedForward(loader.within("shared_expert."), intermediate_size)
-        self._gate = loader.matrix("shared_expert_gate.weight")
+        self._gate = loader.linear("shared_expert_gate.weight")
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Map rows [T, H] to float32 [T, H]."""
-        share = functional.linear(rows, self._gate).float().sigmoid()
+        share = self._gate(rows).float().sigmoid()
         return share * self._expert(rows).float()
 
 

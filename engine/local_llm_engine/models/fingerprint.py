@@ -38,7 +38,8 @@ def fingerprint(folder: Path, model: Model, config: EngineConfig) -> str:
     on_gpu = model.device.type == "cuda"
     facts = {
         "config": _digest((folder / "config.json").read_bytes()),
-        "weights": [_weights(*item) for item in sorted(_tensors(folder).items())],
+        "weights": weights_digest(folder),
+        "formats": [model.weights.format, model.weights.key],
         "code": _CODE_DIGEST,
         "dtype": str(model.dtype),
         "device": torch.cuda.get_device_name(model.device) if on_gpu else _cpu(),
@@ -48,6 +49,12 @@ def fingerprint(folder: Path, model: Model, config: EngineConfig) -> str:
         "half_checkpoints": config.half_checkpoints,
     }
     return _digest(json.dumps(facts, sort_keys=True).encode())
+
+
+def weights_digest(folder: Path) -> str:
+    """Digest what the weights are made of, without reading all of it."""
+    files = [_weights(*item) for item in sorted(_tensors(folder).items())]
+    return _digest(" ".join(files).encode())
 
 
 def _tensors(folder: Path) -> dict[Path, list[TensorInfo]]:

@@ -86,7 +86,7 @@ class GatedDeltaNet:
             "norm.weight"
         )  # not zero-centred, unlike all other norms
         self._epsilon = epsilon
-        self._outward = loader.matrix("out_proj.weight")
+        self._outward = loader.linear("out_proj.weight")
         self._key_dim = config.linear_key_head_dim
         self._value_dim = config.linear_value_head_dim
         self._sizes = [config.key_size, config.key_size, config.value_size]
@@ -113,9 +113,7 @@ class GatedDeltaNet:
         gated = gated_rms_norm(
             output, gate.view(output.shape), self._norm_scale, self._epsilon
         )
-        return functional.linear(
-            gated.view(num_tokens, -1).to(rows.dtype), self._outward
-        )
+        return self._outward(gated.view(num_tokens, -1).to(rows.dtype))
 
 
 def _split_sizes(config: DeltaNetConfig) -> dict[str, int]:

@@ -38,17 +38,17 @@ class Projections:
         self, loader: WeightLoader, sizes: dict[str, int], *, bias: bool = False
     ) -> None:
         """Take the named weights [size, H], and with `bias` what is added to each."""
-        self._weights = loader.matrices([f"{name}.weight" for name in sizes])
+        self._weights = loader.linears([f"{name}.weight" for name in sizes])
         self._sizes = list(sizes.values())
         self._biases: tuple[Tensor | None, ...] = (None,) * len(self._weights)
         if bias:
-            biases = tuple(loader.matrix(f"{name}.bias") for name in sizes)
+            biases = tuple(loader.bias(f"{name}.bias") for name in sizes)
             self._biases = (torch.cat(biases),) if len(self._weights) == 1 else biases
 
     def __call__(self, rows: Tensor) -> Sequence[Tensor]:
         """Project rows [T, H] to one [T, size] for each name, in the order of the names."""
         outputs = [
-            functional.linear(rows, weight, bias)
+            weight(rows, bias)
             for weight, bias in zip(self._weights, self._biases, strict=True)
         ]
         if len(outputs) < len(self._sizes):
@@ -99,11 +99,11 @@ class FeedForward:
         """Take the weights that `feed_forward_shapes` names."""
         sizes = {"gate_proj": intermediate_size, "up_proj": intermediate_size}
         self._inward = Projections(loader, sizes, bias=bias)
-        self._outward = loader.matrix("down_proj.weight")
-        self._outward_bias = loader.matrix("down_proj.bias") if bias else None
+        self._outward = loader.linear("down_proj.weight")
+        self._outward_bias = loader.bias("down_proj.bias") if bias else None
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Map rows [T, H] to [T, H]."""
         gate, up = self._inward(rows)
         inner = functional.silu(gate) * up
-        return functional.linear(inner, self._outward, self._outward_bias)
+        return self._outward(inner, self._outward_bias)

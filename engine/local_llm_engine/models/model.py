@@ -27,12 +27,29 @@ class ModelSummary:
     vocab_size: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedWeights:
+    """In which formats a model's matrices lie in memory.
+
+    `format` is the one of most of its weights: "int4", "int8", or "bf16" where nothing is in a format of our own. Numbers under one `key` are
+    equal; `notices` tell of what is slower than it could be.
+    """
+
+    format: str
+    key: str = ""
+    notices: tuple[str, ...] = ()
+
+
 class Model(Protocol):
     """A loaded model. One thread at a time may call it; equal stops give equal bits on one machine."""
 
     @property
     def summary(self) -> ModelSummary:
         """What the model is."""
+
+    @property
+    def weights(self) -> LoadedWeights:
+        """How its weights lie in memory."""
 
     @property
     def device(self) -> torch.device:

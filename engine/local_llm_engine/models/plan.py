@@ -3,13 +3,14 @@
 Asks no machine, and allocates nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..cache.placement import grid_interval
 from ..errors import MemoryShortageError
 from ..types import Purpose
 from ..weights.quantized import StoredInfo
+from ..weights.quantizing import Format, format_bytes
 from .config import ModelConfig
 from .memory import DeviceMemory
 from .model import ModelSummary
@@ -62,13 +63,14 @@ class EnginePlan:
     """What an engine will need. Bytes of RAM, or of the GPU for all that lies on `device`.
 
     The slots hold the state of live sequences, each with room for the context length.
-    `prompt_cache_bytes` is what finished prompts may take in RAM. On a CPU, weights that are stored in
+    `weights` is the format of most weights: "int4", "int8", or "bf16" where all are in `dtype`. `prompt_cache_bytes` is what finished prompts may take in RAM. On a CPU, weights that are stored in
     `dtype` stay in their file and only fill memory that would otherwise be free.
     """
 
     model: ModelSummary
     device: str
     dtype: str
+    weights: str
     context_length: int
     weights_bytes: int
     state: StateBytes
@@ -141,12 +143,18 @@ class EnginePlan:
 
 
 def weights_bytes(
-    tensors: Iterable[StoredInfo], *, element_bytes: int, left_out: str | None
+    tensors: Iterable[StoredInfo],
+    formats: Mapping[str, Format],
+    *,
+    element_bytes: int,
+    left_out: str | None,
 ) -> int:
-    """Add up what tensors take once they are loaded: those of `_IN_FLOAT32`, all others in the model's dtype."""
-    return sum(
-        tensor.num_elements
-        * (_FLOAT32_BYTES if tensor.name.endswith(_IN_FLOAT32) else element_bytes)
-        for tensor in tensors
-        if tensor.name != left_out
-    )
+    """Add up what tensors take once they are loaded: in `formats`, as `_IN_FLOAT32`, or in the model's dtype."""
+
+    def nbytes(tensor: StoredInfo) -> int:
+        if own := formats.get(tensor.name):
+            return format_bytes(own, tensor.shape)
+        in_float32 = tensor.name.endswith(_IN_FLOAT32)
+        return tensor.num_elements * (_FLOAT32_BYTES if in_float32 else element_bytes)
+
+    return sum(nbytes(tensor) for tensor in tensors if tensor.name != left_out)

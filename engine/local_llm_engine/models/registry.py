@@ -11,6 +11,7 @@ from ..config import EngineConfig
 from ..errors import MemoryShortageError, ModelLoadError, WeightFormatError
 from ..weights.loader import WeightLoader
 from ..weights.quantized import WeightSource
+from ..weights.runtime_matrix import Int4Layout
 from ..weights.safetensors import SafetensorsFolder
 from .architectures import architecture_of, read_config
 from .config import ModelConfig
@@ -19,12 +20,15 @@ from .experts import follow_layout
 from .model import Model, ModelSummary
 from .placement import choose_device, choose_dtype
 from .plan import EnginePlan, StateBytes, weights_bytes
+from .runtime_weights import OnConverted, runtime_weights
 from .tensor_names import HEAD, MatchedTensors, match_tensors, prefix_of
+from .weight_formats import formats_of, main_format
 
 __all__ = [
     "EnginePlan",
     "Model",
     "ModelSummary",
+    "OnConverted",
     "inspect_model",
     "load_model",
     "plan_model",
@@ -50,19 +54,22 @@ def plan_model(folder: Path, config: EngineConfig) -> EnginePlan:
     Raises:
         ModelLoadError: and its kinds; as `inspect_model`, and where the device is not there.
     """
-    model_config, _, matched = _examine(folder)
+    model_config, weights, matched = _examine(folder)
     summary = _summarize(folder, model_config, matched)
     device = choose_device(config.device)
     dtype = choose_dtype(config.dtype, device, summary.num_parameters)
+    formats = formats_of(weights, matched.used, config.weights, Int4Layout.of(device))
     return EnginePlan(
         model=summary,
         device=device.type,
         dtype=str(dtype).removeprefix("torch."),
+        weights=main_format(formats) or "bf16",
         context_length=min(
             summary.context_length, config.context_length or DEFAULT_CONTEXT_LENGTH
         ),
         weights_bytes=weights_bytes(
             matched.used,
+            formats,
             element_bytes=dtype.itemsize,
             left_out=HEAD if model_config.tie_word_embeddings else None,
         ),
@@ -73,10 +80,13 @@ def plan_model(folder: Path, config: EngineConfig) -> EnginePlan:
     )
 
 
-def load_model(folder: Path, config: EngineConfig) -> Model:
-    """Load a model for `config.device` in `config.dtype`.
+def load_model(
+    folder: Path, config: EngineConfig, on_converted: OnConverted | None = None
+) -> Model:
+    """Load a model for `config.device` in `config.dtype` and `config.weights`.
 
-    On a CPU, weights that are stored in the dtype asked for stay in their mapped file.
+    On a CPU, weights that are stored in the dtype asked for stay in their mapped file. Weights in a format
+    of our own are made at the first load, which tells `on_converted` which share is done.
 
     Raises:
         ModelLoadError: and its kinds; as `inspect_model`, and where the device is not there or too small.
@@ -85,15 +95,33 @@ def load_model(folder: Path, config: EngineConfig) -> Model:
     summary = _summarize(folder, model_config, matched)
     device = choose_device(config.device)
     dtype = choose_dtype(config.dtype, device, summary.num_parameters)
-    loader = WeightLoader(weights, device=device, dtype=dtype)
-    text_loader = loader.within(matched.prefix)
+    layout = Int4Layout.of(device)
+    used = tuple(
+        info
+        for info in matched.used
+        if info.name != HEAD or not model_config.tie_word_embeddings
+    )
     try:
         with torch.no_grad():
             if model_config.tie_word_embeddings and matched.has_head:
                 _check_tied_head(folder, weights, matched.prefix)
-            head = None if model_config.tie_word_embeddings else loader.matrix(HEAD)
+            source, loaded = runtime_weights(
+                folder,
+                weights,
+                tuple(info.name for info in used),
+                formats_of(weights, used, config.weights, layout),
+                config,
+                layout=layout,
+                on_converted=on_converted,
+            )
+            loader = WeightLoader(source, device=device, dtype=dtype, layout=layout)
             return DecoderModel(
-                architecture_of(model_config), model_config, summary, text_loader, head
+                architecture_of(model_config),
+                model_config,
+                summary,
+                loaded,
+                loader.within(matched.prefix),
+                None if model_config.tie_word_embeddings else loader.linear(HEAD),
             )
     except torch.OutOfMemoryError as err:
         raise MemoryShortageError(

@@ -19,7 +19,8 @@ LARGEST_CODE = 15
 class Int4Matrix(ABC):
     """A matrix [O, I] of 4-bit codes; column i belongs to group `groups[i]` of its row.
 
-    `groups_are_runs` says whether each group is a run of `group_size` columns, in order.
+    `groups_are_runs` says whether each group is a run of `group_size` columns, in order, `are_even_runs`
+    whether also the last of a row is whole.
     """
 
     def __init__(
@@ -31,7 +32,7 @@ class Int4Matrix(ABC):
         runs = torch.arange(shape[1]) // group_size
         self.groups = runs if groups is None else groups
         self.groups_are_runs = groups is None or torch.equal(groups, runs)
-        self._are_even_runs = self.groups_are_runs and shape[1] % group_size == 0
+        self.are_even_runs = self.groups_are_runs and shape[1] % group_size == 0
 
     @abstractmethod
     def codes(self, start: int, end: int) -> Tensor:
@@ -49,7 +50,7 @@ class Int4Matrix(ABC):
         """Dequantize rows start .. end - 1; start is a multiple of 8."""
         codes = self.codes(start, end).float()
         zeros, scales = self.zeros(start, end).float(), self.scales(start, end)
-        if self._are_even_runs:
+        if self.are_even_runs:
             grouped = codes.view(*scales.shape, self.group_size)
             grouped.sub_(zeros[..., None]).mul_(scales[..., None])
             return codes

@@ -125,6 +125,10 @@ class WeightSource:
         dequantize(stored, rows)
         return rows
 
+    def let_go(self) -> None:
+        """Unmap what nobody holds a tensor of."""
+        self._folder.let_go()
+
 
 def dequantize(matrix: QuantizedMatrix, rows: Tensor) -> None:
     """Write a whole matrix into `rows` [O, I], of any dtype and on any device, a part at a time."""

@@ -70,6 +70,10 @@ class SafetensorsFolder:
                 f"{info.file}: tensor {name!r} cannot be read: {err}"
             ) from err
 
+    def let_go(self) -> None:
+        """Unmap all files, but for those of tensors that somebody still holds; what is asked for later is mapped anew."""
+        self._files.clear()
+
 
 def _read_index(index: Path) -> dict[str, str]:
     """Return which file of the folder holds which tensor."""

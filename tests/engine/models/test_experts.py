@@ -121,14 +121,14 @@ def expert_tensors(model: Any) -> list[Tensor]:
         for layer in model._layers
         if isinstance(layer._feed_forward, SparseFeedForward)
     ]
-    fused = [getattr(apply, name) for apply in applies for name in ("_inward", "_outward") if hasattr(apply, name)]  # fmt: skip
+    fused = [getattr(apply, name).weight for apply in applies for name in ("_inward", "_outward") if hasattr(apply, name)]  # fmt: skip
     separate = [
         expert for apply in applies for expert in getattr(apply, "_experts", [])
     ]
     return [
         *fused,
-        *(tensor for expert in separate for tensor in expert._inward._weights),
-        *(expert._outward for expert in separate),
+        *(linear.weight for expert in separate for linear in expert._inward._weights),
+        *(expert._outward.weight for expert in separate),
     ]
 
 

@@ -47,6 +47,9 @@ def folder(
     return write_checkpoint(tmp_path / "toy", tensors, config)
 
 
+OURS = ("local_llm_engine.models", "local_llm_engine.weights.linear")
+
+
 def tensors_in(thing: object) -> Iterator[Tensor]:
     """All tensors that an object of our own holds, however deep."""
     if isinstance(thing, Tensor):
@@ -54,7 +57,7 @@ def tensors_in(thing: object) -> Iterator[Tensor]:
     elif isinstance(thing, list | tuple):
         for part in thing:
             yield from tensors_in(part)
-    elif type(thing).__module__.startswith("local_llm_engine.models"):
+    elif type(thing).__module__.startswith(OURS):
         yield from tensors_in(list(getattr(thing, "__dict__", {}).values()))
 
 

@@ -7,6 +7,7 @@ from safetensors.torch import save_file
 import torch
 from torch import Tensor
 
+from local_llm_engine.weights.linear import LinearWeight, PlainLinear
 from local_llm_engine.weights.loader import WeightLoader
 from local_llm_engine.weights.quantized import WeightSource
 from local_llm_engine.weights.safetensors import SafetensorsFolder
@@ -38,6 +39,12 @@ def loader_of(folder: Path, dtype: torch.dtype) -> WeightLoader:
     ).within("block.")
 
 
+def weight_of(linear: LinearWeight) -> Tensor:
+    """The matrix of one that is plain."""
+    assert isinstance(linear, PlainLinear)
+    return linear.weight
+
+
 def is_mapped(tensor: Tensor, folder: Path) -> bool:
     """Whether a tensor's bytes are the file's."""
     return any(
@@ -49,13 +56,13 @@ def is_mapped(tensor: Tensor, folder: Path) -> bool:
 def test_matrix_in_the_file_s_dtype_stays_mapped(
     tmp_path: Path, stored: dict[str, Tensor]
 ) -> None:
-    matrix = loader_of(tmp_path, torch.bfloat16).matrix("one.weight")
+    matrix = weight_of(loader_of(tmp_path, torch.bfloat16).linear("one.weight"))
     assert torch.equal(matrix, stored["block.one.weight"])
     assert is_mapped(matrix, tmp_path)
 
 
 def test_matrix_is_converted(tmp_path: Path, stored: dict[str, Tensor]) -> None:
-    matrix = loader_of(tmp_path, torch.float32).matrix("one.weight")
+    matrix = weight_of(loader_of(tmp_path, torch.float32).linear("one.weight"))
     assert torch.equal(matrix, stored["block.one.weight"].float())
 
 
@@ -71,20 +78,17 @@ def test_vector_is_float32_and_no_view_of_the_file(
 def test_matrices_are_joined_where_they_are_copied(
     tmp_path: Path, stored: dict[str, Tensor]
 ) -> None:
-    (joined,) = loader_of(tmp_path, torch.float32).matrices(
-        ["one.weight", "two.weight"]
-    )
+    (joined,) = loader_of(tmp_path, torch.float32).linears(["one.weight", "two.weight"])
     expected = torch.cat(
         (stored["block.one.weight"], stored["block.two.weight"])
     ).float()
-    assert torch.equal(joined, expected)
+    assert torch.equal(weight_of(joined), expected)
 
 
 def test_matrices_are_not_joined_where_they_stay_mapped(
     tmp_path: Path, stored: dict[str, Tensor]
 ) -> None:
-    matrices = loader_of(tmp_path, torch.bfloat16).matrices(
-        ["one.weight", "two.weight"]
-    )
+    linears = loader_of(tmp_path, torch.bfloat16).linears(["one.weight", "two.weight"])
+    matrices = [weight_of(linear) for linear in linears]
     assert [tuple(matrix.shape) for matrix in matrices] == [(6, 8), (3, 8)]
     assert all(is_mapped(matrix, tmp_path) for matrix in matrices)

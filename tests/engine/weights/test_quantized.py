@@ -31,6 +31,7 @@ from .quantizing import (
     gptq,
     random_codes,
 )
+from .test_loader import weight_of
 
 SHAPE = (72, 64)
 GPTQ = GptqScheme(group_size=GROUP, stored_less_one=True)
@@ -200,10 +201,10 @@ def test_loader_joins_what_is_quantized_and_what_is_not(
     save_file(tensors | {"gate.weight": plain}, tmp_path / "model.safetensors")
     source = WeightSource(SafetensorsFolder.open(tmp_path), GPTQ)
     loader = WeightLoader(source, device=torch.device("cpu"), dtype=dtype)
-    (joined,) = loader.matrices(["up.weight", "gate.weight"])
+    (joined,) = loader.linears(["up.weight", "gate.weight"])
     expected = torch.cat((stored.weight.to(dtype), plain.to(dtype)))
-    assert torch.equal(joined, expected)
-    assert torch.equal(loader.matrix("up.weight"), stored.weight.to(dtype))
+    assert torch.equal(weight_of(joined), expected)
+    assert torch.equal(weight_of(loader.linear("up.weight")), stored.weight.to(dtype))
     assert_close(loader.vector("up.weight"), stored.weight)
     assert torch.equal(source.tensor("gate.weight"), plain)
 

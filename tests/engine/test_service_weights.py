@@ -1,0 +1,99 @@
+"""The engine's door in our own formats: answers that no tier changes, formats kept apart, and what status says."""
+
+from dataclasses import replace
+from pathlib import Path
+import re
+import shutil
+
+import pytest
+
+from local_llm_engine.builtin import NANO_PATH
+from local_llm_engine.config import EngineConfig, Weights
+from local_llm_engine.errors import ConfigError
+from local_llm_engine.service import Engine
+from local_llm_engine.types import CallRecord, Purpose
+
+from . import test_service_architectures as architectures
+from .test_service_architectures import ask
+
+CONFIG = EngineConfig(context_length=2_048, prompt_cache_bytes=256 << 20)
+QUESTION = "Turn on the lights"
+
+
+async def answer(engine: Engine, question: str) -> tuple[str, CallRecord]:
+    """All that an answer says, without the calls' ids, which are drawn by chance."""
+    deltas, record = await architectures.answer(engine, question)
+    return re.sub("call_[0-9a-f]+", "", str(deltas)), record
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(NANO_PATH, tmp_path / "model"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("weights", ["int4", "int8"])
+async def test_every_tier_gives_the_answer_of_an_engine_that_keeps_nothing(
+    tmp_path: Path, folder: Path, weights: Weights, dtype: str
+) -> None:
+    config = replace(CONFIG, weights=weights, dtype=dtype)
+    forgetful = Engine.load(folder, replace(config, prompt_cache_bytes=0))
+    expected, record = await answer(forgetful, QUESTION)
+    assert expected
+    assert record.usage.reused_tokens == 0
+    forgetful.close()
+
+    config = replace(config, cache_folder=tmp_path / "cache")
+    engine = Engine.load(folder, config)
+    status = engine.status()
+    assert (status.weights, status.notices) == (weights, ())
+    await engine.warm_up(ask("", Purpose.WARM_UP))
+    from_slot, _ = await answer(engine, QUESTION)
+    assert from_slot == expected
+    await answer(engine, "Hello")
+    engine.close()
+
+    engine = Engine.load(folder, config)
+    from_disk, record = await answer(engine, QUESTION)
+    engine.close()
+    assert from_disk == expected
+    assert record.resumed_from == "disk"
+
+
+async def test_what_one_format_has_read_is_nothing_to_another(
+    tmp_path: Path, folder: Path
+) -> None:
+    resumed = []
+    for weights in ("int4", "int8", "bf16"):
+        config = replace(CONFIG, weights=weights, cache_folder=tmp_path / "cache")
+        engine = Engine.load(folder, config)
+        _, record = await answer(engine, QUESTION)
+        resumed.append((record.resumed_from, record.usage.reused_tokens))
+        engine.close()
+    assert [tokens for _, tokens in resumed] == [0, 0, 0]
+
+
+def test_what_is_converted_is_told_and_planned(folder: Path) -> None:
+    shares: list[float] = []
+    config = replace(CONFIG, weights="int4")
+    engine = Engine.load(folder, config, shares.append)
+    engine.close()
+    assert shares[-1] == 1.0
+    plain, quantized = Engine.plan(folder, CONFIG), Engine.plan(folder, config)
+    assert (plain.weights, quantized.weights) == ("bf16", "int4")
+    assert quantized.weights_bytes < plain.weights_bytes / 4
+
+
+def test_a_slower_way_is_told(folder: Path) -> None:
+    (folder / "local_llm").write_text("no folder")
+    engine = Engine.load(folder, replace(CONFIG, weights="int8"))
+    (notice,) = engine.status().notices
+    engine.close()
+    assert "converted anew at every start" in notice
+
+
+def test_an_unknown_format_is_refused() -> None:
+    with pytest.raises(
+        ConfigError, match="weights must be one of auto, bf16, int8, int4"
+    ):
+        EngineConfig(weights="int3")
