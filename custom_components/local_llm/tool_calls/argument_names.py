@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 import re
 from typing import Any, Final
 
-from .fitting import UnfitValueError, fitted
+from .fitting import UnfitValueError, fitted, is_blank
 from .spelling import folded, the_one
 
 # What models write for an argument that has another name.
@@ -20,6 +20,8 @@ _OTHER_NAMES: Final = {
     "color": ("colour", "color name"),
     "volume_level": ("volume",),
 }
+# What begins like this says what is not meant.
+_EXCLUDING: Final = ("except", "exclu", "without")
 _DURATIONS: Final = ("duration", "time", "length", "timer")
 _UNITS: Final = {
     "hours": ("h", "hr", "hrs", "hour", "hours"),
@@ -33,13 +35,21 @@ _CLOCK = re.compile(r"(?:(\d{1,9}):)?(\d{1,9}):(\d\d)")
 def unwrapped(
     arguments: Mapping[str, Any], properties: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the arguments without an object around some of them: {"target": {"entity_id": ...}}."""
+    """Return the arguments without an object around some of them: {"target": {"entity_id": ...}}.
+
+    What is left blank takes the place of nothing.
+    """
     found: dict[str, Any] = {}
     for key, value in arguments.items():
-        if isinstance(value, dict) and the_one(key, _as_names(properties)) is None:
+        if (
+            isinstance(value, dict)
+            and the_one(key, _as_names(properties)) is None
+            and not folded(key).startswith(_EXCLUDING)
+        ):
             for inner, item in value.items():
-                found.setdefault(inner, item)
-        else:
+                if is_blank(found.get(inner)):
+                    found[inner] = item
+        elif key not in found or not is_blank(value):
             found[key] = value
     return found
 

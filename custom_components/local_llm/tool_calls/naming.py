@@ -79,11 +79,20 @@ class Naming:
 
     def spelled(self, name: str) -> list[Thing]:
         """Return the entities of this name whatever its spelling: by all names in one, too, and by the entity's id."""
-        entity_id = _ENTITY_ID.fullmatch(name.strip().lower())
+        written = name.strip().lower()
+        entity_id = _ENTITY_ID.fullmatch(written)
         spellings = [name, ARTICLE.sub("", name, count=1)]
         spellings += [entity_id[1]] if entity_id else []
         keys = set(map(folded, spellings))
-        return [thing for thing in self.house.things if keys & _spellings(thing)]
+        return [
+            thing
+            for thing in self.house.things
+            if (
+                thing.entity_id == written
+                if entity_id and is_guarded(thing)
+                else keys & _spellings(thing)
+            )
+        ]
 
     def in_plural(self, name: str) -> list[Thing]:
         """Return the entities that a name means but for the plural."""
@@ -178,5 +187,7 @@ def _is_called(thing: Thing, name: str) -> bool:
 
 
 def _spellings(thing: Thing) -> set[str]:
-    names = (*thing.names, ", ".join(thing.names))
-    return {*map(folded, names), folded(thing.entity_id.partition(".")[2])}
+    names = [*thing.names, ", ".join(thing.names)]
+    if not is_guarded(thing):
+        names.append(thing.entity_id.partition(".")[2])
+    return set(map(folded, names))

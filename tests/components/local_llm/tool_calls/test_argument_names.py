@@ -57,6 +57,10 @@ def test_renamed(
         ({"target": {"entity_id": "x"}, "area": 1}, {"entity_id": "x", "area": 1}),
         ({"name": {"value": "x"}}, {"name": {"value": "x"}}),
         ({"name": "x", "data": {"name": "y"}}, {"name": "x"}),
+        ({"target": {"name": "x"}, "name": None}, {"name": "x"}),
+        ({"target": {"name": ""}, "data": {"name": "x"}}, {"name": "x"}),
+        ({"name": None, "target": {"name": "x"}}, {"name": "x"}),
+        ({"except": {"name": "x"}}, {"except": {"name": "x"}}),
     ],
 )
 def test_unwrapped(given: dict[str, Any], expected: dict[str, Any]) -> None:

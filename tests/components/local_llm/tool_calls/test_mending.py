@@ -365,6 +365,12 @@ def test_what_lets_people_in_is_not_meant_by_another_kind(
     assert "nothing else" in refusal(tool_name, **given)
 
 
+@pytest.mark.parametrize("name", ["light.front", "switch.front_door", "front"])
+def test_what_lets_people_in_goes_by_its_name_or_its_whole_id(name: str) -> None:
+    assert "no device called" in refusal(OFF, name=name)
+    assert mend(OFF, name="LOCK.FRONT") == (OFF, {"name": "Front Door"})
+
+
 def test_what_lets_people_in_may_go_by_a_class_where_it_has_none() -> None:
     assert mend(ON, name="Hatch", device_class="garage") == (ON, {"name": "Hatch"})
 
