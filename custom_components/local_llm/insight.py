@@ -77,9 +77,7 @@ class Insight:
 
         In percent; None where nobody asked anything.
         """
-        oldest = dt_util.utcnow() - _DAY
-        while self._last_day and self._last_day[0][0] < oldest:
-            self._last_day.popleft()
+        self._forget_older_days()
         num_tokens = sum(usage.prompt_tokens for _, usage in self._last_day)
         num_reused = sum(usage.reused_tokens for _, usage in self._last_day)
         return 100 * num_reused / num_tokens if num_tokens else None
@@ -100,10 +98,16 @@ class Insight:
             if record.purpose is Purpose.VOICE:
                 self.last_answer = record.usage
                 self._last_day.append((dt_util.utcnow(), record.usage))
+                self._forget_older_days()
         self._hass.bus.async_fire(
             EVENT_REQUEST, {"entry_id": self._entry.entry_id, **as_event_data(record)}
         )
         self._async_tell()
+
+    def _forget_older_days(self) -> None:
+        oldest = dt_util.utcnow() - _DAY
+        while self._last_day and self._last_day[0][0] < oldest:
+            self._last_day.popleft()
 
     @callback
     def _async_tick(self, _: datetime) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+import gc
 import json
 import threading
 
@@ -222,3 +223,26 @@ def test_nothing_read_or_said_has_no_speed(
     at_once = replace(USAGE, decode_seconds=0.0, prefill_seconds=0.0)
     assert speed(nothing) is None
     assert speed(at_once) is None
+
+
+async def test_older_days_are_forgotten_where_no_sensor_looks(
+    hass: HomeAssistant, scripted: AddScripted, freezer: FrozenDateTimeFactory
+) -> None:
+    engine = await scripted(says("Yes."))
+    (entry,) = hass.config_entries.async_entries(DOMAIN)
+    registry = er.async_get(hass)
+    for entity in er.async_entries_for_config_entry(registry, entry.entry_id):
+        if entity.domain == "sensor":
+            registry.async_update_entity(
+                entity.entity_id, disabled_by=er.RegistryEntryDisabler.USER
+            )
+    await hass.config_entries.async_reload(entry.entry_id)
+    await hass.async_block_till_done()
+    for _ in range(3):
+        engine.tell(replace(RECORD, usage=usage(77_777, 7)))
+        await hass.async_block_till_done()
+        freezer.tick(timedelta(hours=25))
+    engine.tell(replace(RECORD, usage=usage(5, 1)))
+    await hass.async_block_till_done()
+    kept = [thing for thing in gc.get_objects() if isinstance(thing, Usage)]
+    assert not [thing for thing in kept if thing.prompt_tokens == 77_777]
