@@ -5,7 +5,7 @@ from pathlib import Path
 
 from demo_house.arguments import folder, new_file
 
-from . import cache_speed, loop_lag
+from . import cache_speed, loading, loop_lag, quality
 from .random_weights import SIZES
 from .reread.bench import bench as reread
 
@@ -28,6 +28,24 @@ def main() -> int:
     )
     command.set_defaults(bench=cache_speed.bench)
     _add_json(command)
+    command = commands.add_parser(
+        "quality", help="what quantized weights cost in quality"
+    )
+    command.set_defaults(bench=quality.bench)
+    _add_model(command)
+    command.add_argument(
+        "--tokens", type=int, default=4_000, metavar="N", help="tokens to compare"
+    )
+    _add_json(command)
+    command = commands.add_parser(
+        "loading",
+        help="how long a model in our own formats takes to load, and how much memory",
+    )
+    command.set_defaults(bench=loading.bench)
+    models = command.add_mutually_exclusive_group()
+    _add_model(models)
+    _add_random_weights(models)
+    _add_json(command)
     _add_reread(
         commands.add_parser(
             "reread", help="how much of a home's prompts is read again, and why"
@@ -42,12 +60,7 @@ def _add_reread(command: argparse.ArgumentParser) -> None:
     command.set_defaults(bench=reread)
     models = command.add_mutually_exclusive_group()
     _add_model(models)
-    models.add_argument(
-        "--random-weights",
-        choices=SIZES,
-        metavar="SIZE",
-        help=f"a model of this size that knows nothing: {', '.join(SIZES)}",
-    )
+    _add_random_weights(models)
     command.add_argument(
         "--device", choices=("cpu", "cuda"), default="cpu", help="where ours runs"
     )
@@ -75,6 +88,15 @@ def _add_model(command: argparse._ActionsContainer) -> None:
         type=folder,
         metavar="FOLDER",
         help="answer from another model than the built-in one",
+    )
+
+
+def _add_random_weights(command: argparse._ActionsContainer) -> None:
+    command.add_argument(
+        "--random-weights",
+        choices=SIZES,
+        metavar="SIZE",
+        help=f"a model of this size that knows nothing: {', '.join(SIZES)}",
     )
 
 

@@ -71,3 +71,23 @@ def test_cache(tmp_path: Path) -> None:
     figures = run_bench(tmp_path, "cache")["figures"]
     assert len(figures) == 4
     assert figures[0]["ok"]
+
+
+def test_quality(tmp_path: Path) -> None:
+    formats = run_bench(tmp_path, "quality", "--tokens", "60")["formats"]
+    assert [own["name"] for own in formats] == ["int8", "int4", "Q4_0 of gguf"]
+    for own in formats:
+        assert own["num_tokens"] == 60
+        assert own["mean_divergence"] < 0.1
+        assert own["agreement"] > 0.9
+
+
+def test_loading(tmp_path: Path) -> None:
+    loads = run_bench(tmp_path, "loading")["loads"]
+    assert [(own["weights"], own["is_first"]) for own in loads] == [
+        ("int4", True),
+        ("int4", False),
+        ("int8", True),
+        ("int8", False),
+    ]
+    assert all(own["weights_bytes"] < 4_000_000 for own in loads)
