@@ -51,7 +51,7 @@ def main() -> int:
         nargs="?",
         type=Path,
         default=NANO_PATH,
-        help="a model folder (the built-in one if left out)",
+        help="a model folder or a GGUF file (the built-in model if left out)",
     )
     chat.add_argument(
         "--system",
@@ -82,7 +82,7 @@ def main() -> int:
 
 
 def _add_plan(command: argparse.ArgumentParser) -> None:
-    command.add_argument("model", type=Path, help="a model folder")
+    command.add_argument("model", type=Path, help="a model folder or a GGUF file")
     command.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     command.add_argument("--context-length", type=int, help="in tokens")
     command.add_argument("--prompt-cache-gib", type=float, default=8.0)

@@ -104,7 +104,7 @@ class Engine:
         config: EngineConfig | None = None,
         on_converted: OnConverted | None = None,
     ) -> Self:
-        """Load the model in a folder of Hugging Face's layout. Blocks for seconds: call it off the event loop.
+        """Load a model: a folder of Hugging Face's layout, or a GGUF file. Blocks for seconds: call it off the event loop.
 
         The first load in a format of our own converts the weights, and blocks for minutes: `on_converted`
         is called with the share that is done, on the engine's thread.

@@ -7,9 +7,11 @@ from typing import Any
 from local_llm_engine.errors import ChatTemplateError, InvalidRequestError
 from local_llm_engine.prompts import InspectedSegment, Prompt
 from local_llm_engine.types import ChatRequest, Delta
+from local_llm_engine.weights.gguf_header import gguf_file_of
 
 from .constraints import Constraints
 from .detokenizer import Detokenizer, spell
+from .gguf import read_gguf_chat
 from .grammar import GrammarWriter, Thinking
 from .guide import AnswerGuide, CallGuide
 from .markup_scanner import THINK, THINK_END, TOOL_CALL, TOOL_CALL_END
@@ -79,11 +81,21 @@ class ChatFormat:
 
     @classmethod
     def load(cls, folder: Path) -> ChatFormat:
-        """Read template, tokenizer and end tokens of a model folder.
+        """Read template, tokenizer and end tokens of a model folder or file.
 
         Raises:
             ChatTemplateError: a file is missing, damaged or does not fit the model; the message names it.
+            WeightFormatError: the model is a GGUF file, and damaged.
         """
+        file = gguf_file_of(folder)
+        if file is not None:
+            parts = read_gguf_chat(file)
+            return cls(
+                parts.template,
+                parts.tokenizer,
+                end_token_ids=parts.end_token_ids,
+                vocab_size=parts.vocab_size,
+            )
         config = read_json_object(folder / "config.json")
         tokenizer = Tokenizer.load(folder)
         vocab_size = _vocab_size(config, folder)

@@ -26,6 +26,7 @@ from .model_files import read_json_object, read_optional_json_object
 # prompt takes: those that were seen last are kept. A house's 5,000 tokens are two stretches of 20 kB each.
 _LONG_STRETCH = 1000
 _KEPT_STRETCHES = 32
+_MAX_REASON_CHARACTERS = 200
 
 # What the tokenizer must not do on its own: find control tokens, shift offsets, cut or fill up.
 _WITHOUT: dict[str, Any] = {
@@ -88,7 +89,9 @@ class Tokenizer:
         try:
             self._encoder = _Encoder.from_str(json.dumps({**specification, **_WITHOUT}))
         except Exception as err:  # the library raises nothing more precise
-            raise ChatTemplateError(f"the tokenizer cannot be built: {err}") from err
+            # It quotes tokens as they are, line breaks and all.
+            reason = " ".join(str(err).split())[:_MAX_REASON_CHARACTERS]
+            raise ChatTemplateError(f"the tokenizer cannot be built: {reason}") from err
         self._encode_long = lru_cache(maxsize=_KEPT_STRETCHES)(self._encode_plain)
         self._refuse_spelled_control_tokens()
         self._control_ids = {token.text: token.id for token in self.control_tokens}

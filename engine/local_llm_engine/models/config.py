@@ -23,11 +23,16 @@ class Llama3Scaling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RotaryConfig:
-    """The rotary embedding: it turns the first `dim` of a head's values, the first pair by one radian a position."""
+    """The rotary embedding: it turns the first `dim` of a head's values, the first pair by one radian a position.
+
+    Where a checkpoint holds the results of a scaling and not its numbers, each pair turns slower by one
+    of the `divisors`.
+    """
 
     dim: int
     theta: float
     scaling: Llama3Scaling | None = None
+    divisors: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

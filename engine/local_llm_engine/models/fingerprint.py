@@ -9,6 +9,7 @@ import platform
 import torch
 
 from ..config import EngineConfig
+from ..weights.gguf_header import gguf_file_of, read_gguf_header
 from ..weights.safetensors import SafetensorsFolder
 from ..weights.safetensors_header import TensorInfo
 from .model import Model
@@ -17,6 +18,7 @@ from .model import Model
 # whose tensors are ten thousands, not of every one.
 _SAMPLE_BYTES = 4096
 _MAX_SAMPLES_A_FILE = 512
+_LENGTH_BYTES = 8
 # The code between a token and its state, and what decides where a run stops.
 _ENGINE = Path(__file__).parent.parent
 _CODE = (
@@ -37,7 +39,7 @@ def fingerprint(folder: Path, model: Model, config: EngineConfig) -> str:
     """
     on_gpu = model.device.type == "cuda"
     facts = {
-        "config": _digest((folder / "config.json").read_bytes()),
+        **_config_digest(folder),
         "weights": weights_digest(folder),
         "formats": [model.weights.format, model.weights.key],
         "code": _CODE_DIGEST,
@@ -51,10 +53,29 @@ def fingerprint(folder: Path, model: Model, config: EngineConfig) -> str:
     return _digest(json.dumps(facts, sort_keys=True).encode())
 
 
-def weights_digest(folder: Path) -> str:
+def weights_digest(path: Path) -> str:
     """Digest what the weights are made of, without reading all of it."""
-    files = [_weights(*item) for item in sorted(_tensors(folder).items())]
+    file = gguf_file_of(path)
+    if file is not None:
+        header = read_gguf_header(file)
+        return _weights(file, header.tensors.values(), header.data_start)
+    files = [
+        _weights(file, infos, _safetensors_data_start(file))
+        for file, infos in sorted(_tensors(path).items())
+    ]
     return _digest(" ".join(files).encode())
+
+
+def _config_digest(path: Path) -> dict[str, str]:
+    """Digest config.json; what a GGUF file has in its place is a part of its header."""
+    if gguf_file_of(path) is not None:
+        return {}
+    return {"config": _digest((path / "config.json").read_bytes())}
+
+
+def _safetensors_data_start(file: Path) -> int:
+    with file.open("rb") as stream:
+        return _LENGTH_BYTES + int.from_bytes(stream.read(_LENGTH_BYTES), "little")
 
 
 def _tensors(folder: Path) -> dict[Path, list[TensorInfo]]:
@@ -64,17 +85,15 @@ def _tensors(folder: Path) -> dict[Path, list[TensorInfo]]:
     return files
 
 
-def _weights(file: Path, infos: Iterable[TensorInfo]) -> str:
-    """Digest one weights file without reading all of it."""
+def _weights(file: Path, infos: Iterable[TensorInfo], data_start: int) -> str:
+    """Digest one weights file, whose data follow a header of `data_start` bytes, without reading all of it."""
     status = file.stat()
     digest = hashlib.sha256(f"{status.st_size} {status.st_mtime_ns}".encode())
     with file.open("rb") as stream:
-        header_length = stream.read(8)
-        header = stream.read(int.from_bytes(header_length, "little"))
-        digest.update(header)
+        digest.update(stream.read(data_start))
         middles = sorted((info.start + info.end) // 2 for info in infos)
         for middle in middles[:: -(-len(middles) // _MAX_SAMPLES_A_FILE)]:
-            stream.seek(len(header_length) + len(header) + middle)
+            stream.seek(data_start + middle)
             digest.update(stream.read(_SAMPLE_BYTES))
     return digest.hexdigest()
 

@@ -1,4 +1,4 @@
-"""From a model folder to a model: which architecture it is, whether the folder is sound, where it runs.
+"""From a model folder or file to a model: which architecture it is, whether the folder is sound, where it runs.
 
 Knows every architecture; knows nothing of prompts.
 """
@@ -9,14 +9,16 @@ import torch
 
 from ..config import EngineConfig
 from ..errors import MemoryShortageError, ModelLoadError, WeightFormatError
+from ..weights.gguf_header import gguf_file_of
 from ..weights.loader import WeightLoader
-from ..weights.quantized import WeightSource
+from ..weights.quantized import TensorSource, WeightSource
 from ..weights.runtime_matrix import Int4Layout
 from ..weights.safetensors import SafetensorsFolder
 from .architectures import architecture_of, read_config
 from .config import ModelConfig
 from .decoder import EMBEDDING, DecoderModel, tensor_shapes
 from .experts import follow_layout
+from .gguf import open_gguf
 from .model import Model, ModelSummary
 from .placement import choose_device, choose_dtype
 from .plan import EnginePlan, StateBytes, weights_bytes
@@ -129,13 +131,8 @@ def load_model(
         ) from err
 
 
-def _examine(folder: Path) -> tuple[ModelConfig, WeightSource, MatchedTensors]:
-    if not folder.is_dir():
-        raise ModelLoadError(
-            f"{folder}: is no folder; a model is a folder with config.json and safetensors files"
-        )
-    config = read_config(folder)
-    weights = WeightSource(SafetensorsFolder.open(folder), config.quantization)
+def _examine(folder: Path) -> tuple[ModelConfig, TensorSource, MatchedTensors]:
+    config, weights = _open(folder)
     config = follow_layout(config, weights.infos, prefix_of(weights.infos))
     matched = match_tensors(
         folder,
@@ -145,6 +142,19 @@ def _examine(folder: Path) -> tuple[ModelConfig, WeightSource, MatchedTensors]:
         tied=config.tie_word_embeddings,
     )
     return config, weights, matched
+
+
+def _open(path: Path) -> tuple[ModelConfig, TensorSource]:
+    """Open a model in whichever form it lies there."""
+    file = gguf_file_of(path)
+    if file is not None:
+        return open_gguf(file)
+    if not path.is_dir():
+        raise ModelLoadError(
+            f"{path}: is no folder and no file; a model is a folder with config.json and safetensors files, or a GGUF file"
+        )
+    config = read_config(path)
+    return config, WeightSource(SafetensorsFolder.open(path), config.quantization)
 
 
 def _summarize(
@@ -161,7 +171,7 @@ def _summarize(
     )
 
 
-def _check_tied_head(folder: Path, weights: WeightSource, prefix: str) -> None:
+def _check_tied_head(folder: Path, weights: TensorSource, prefix: str) -> None:
     """Refuse a head that config.json calls tied to the embedding and that differs from it."""
     embedding = weights.tensor(prefix + EMBEDDING)
     if not torch.equal(weights.tensor(HEAD).to(embedding.dtype), embedding):

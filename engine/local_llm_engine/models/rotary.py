@@ -43,6 +43,8 @@ def rotary_frequencies(rotary: RotaryConfig) -> Tensor:
     """Return theta ** (-2 i / R) of pair i, in radians a position, float32 [R / 2] (arXiv:2104.09864)."""
     exponents = torch.arange(0, rotary.dim, 2, dtype=torch.float32) / rotary.dim
     frequencies = 1.0 / rotary.theta**exponents
+    if rotary.divisors is not None:
+        return frequencies / torch.tensor(rotary.divisors)
     return _stretched(frequencies, rotary.scaling) if rotary.scaling else frequencies
 
 

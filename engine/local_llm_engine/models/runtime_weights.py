@@ -12,7 +12,7 @@ from pathlib import Path
 from ..config import EngineConfig
 from ..weights.conversion import Conversion, RuntimeSource
 from ..weights.kept_weights import FOLDER, converted
-from ..weights.quantized import WeightSource
+from ..weights.quantized import TensorSource
 from ..weights.quantizing import Format
 from ..weights.runtime_matrix import Int4Layout
 from .fingerprint import weights_digest
@@ -33,7 +33,7 @@ _NO_KERNEL = (
 
 def runtime_weights(
     folder: Path,
-    source: WeightSource,
+    source: TensorSource,
     names: tuple[str, ...],
     formats: Mapping[str, Format],
     config: EngineConfig,
@@ -41,7 +41,7 @@ def runtime_weights(
     layout: Int4Layout,
     on_converted: OnConverted | None,
 ) -> tuple[RuntimeSource, LoadedWeights]:
-    """Find or make the weights of a model folder in `formats`; `on_converted` is told which share is done.
+    """Find or make the weights of a model in `formats`; `on_converted` is told which share is done.
 
     `names` are all tensors that are needed. Beside the model is the first place to keep them, the cache
     folder the second.
@@ -52,7 +52,8 @@ def runtime_weights(
     conversion = Conversion(
         source=source, names=names, formats=formats, block=layout.block
     )
-    folders = [folder / FOLDER]
+    beside = folder if folder.is_dir() else folder.parent
+    folders = [beside / FOLDER]
     if config.cache_folder is not None:
         folders.append(config.cache_folder / "weights")
     found = converted(

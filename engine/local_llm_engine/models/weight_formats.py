@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..config import Weights
 from ..weights.linear import Int4Linear
-from ..weights.quantized import QuantizedInfo, StoredInfo, WeightSource
+from ..weights.quantized import QuantizedInfo, StoredInfo, TensorSource
 from ..weights.quantizing import Format, takes_over
 from ..weights.runtime_matrix import Int4Layout
 
@@ -82,7 +82,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def formats_of(
-    source: WeightSource,
+    source: TensorSource,
     used: Iterable[StoredInfo],
     weights: Weights,
     layout: Int4Layout,

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..errors import WeightFormatError
-from .quantized import QuantizedMatrix, WeightSource
+from .quantized import QuantizedMatrix, TensorSource
 from .quantizing import Format, part_shapes, quantize
 from .runtime_matrix import RuntimeMatrix
 from .safetensors import SafetensorsFolder
@@ -54,7 +54,7 @@ class Conversion:
     `block` is how many rows a block of 4-bit codes has.
     """
 
-    source: WeightSource
+    source: TensorSource
     names: tuple[str, ...]
     formats: Mapping[str, Format]
     block: int

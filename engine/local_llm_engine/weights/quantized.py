@@ -78,6 +78,23 @@ class Scheme(Protocol):
         """
 
 
+class TensorSource(Protocol):
+    """The tensors of a model by name; see `WeightSource` for what the methods promise."""
+
+    @property
+    def infos(self) -> Mapping[str, StoredInfo]:
+        """What is there."""
+
+    def stored(self, name: str) -> Tensor | QuantizedMatrix:
+        """Map one tensor, or open one quantized matrix."""
+
+    def tensor(self, name: str) -> Tensor:
+        """Map one tensor, or dequantize it as a whole."""
+
+    def let_go(self) -> None:
+        """Unmap everything that nobody holds."""
+
+
 class WeightSource:
     """The tensors of a model folder by name, the quantized among them by the names of their unquantized selves."""
 

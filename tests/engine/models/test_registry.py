@@ -152,12 +152,16 @@ def test_damaged_file_is_named(
     refuses(tmp_path, re.escape(f"{file}: ") + problem)
 
 
-@pytest.mark.parametrize(
-    "make", [lambda _: None, Path.touch], ids=["nothing", "a file"]
-)
-def test_folder_that_is_none(tmp_path: Path, make: Callable[[Path], None]) -> None:
-    make(tmp_path / "model")
-    with pytest.raises(ModelLoadError, match="is no folder; a model is a folder with"):
+def test_folder_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(ModelLoadError, match="is no folder and no file; a model is"):
+        inspect_model(tmp_path / "model")
+
+
+def test_file_that_is_no_model(tmp_path: Path) -> None:
+    (tmp_path / "model").write_bytes(bytes(8))
+    with pytest.raises(
+        ModelLoadError, match=r"is no GGUF file.*; a model is such a file or a folder"
+    ):
         inspect_model(tmp_path / "model")
 
 
