@@ -104,7 +104,7 @@ class LocalLlmConfigFlow(HubFlow, domain=DOMAIN):
     async def async_step_folder(
         self, user_input: dict[str, Any] | None = None
     ) -> ConfigFlowResult:
-        """Take a model folder of this machine."""
+        """Take a model folder or file of this machine."""
         return await self._async_with_engine(self.async_step_path)
 
     async def async_step_path(
@@ -189,7 +189,7 @@ class LocalLlmConfigFlow(HubFlow, domain=DOMAIN):
         return machine.without(entry.runtime_data.engine.status())
 
     def _folder(self, text: str) -> str:
-        """Return the one name of a folder; one without a root lies in Home Assistant's."""
+        """Return the one name of a folder or file; one without a root lies in Home Assistant's folder."""
         path = Path(text.strip())
         # A name of nobody here is that of a folder.
         with suppress(RuntimeError):

@@ -264,7 +264,6 @@ def refuses(
         ("llama", {"llama.rope.dimension_count": 11}, "llama.rope.dimension_count is 11; right is"),
         ("llama", {"llama.rope.dimension_count": 9}, "llama.rope.dimension_count is 9; right is"),
         ("qwen3_5_text", {"qwen35.rope.dimension_count": 9}, "qwen35.rope.dimension_count is 9; right is an even number"),
-        ("llama", {"llama.attention.head_count": 2**28, "llama.attention.head_count_kv": 2**28, "llama.attention.key_length": 2**20, "llama.rope.dimension_count": 2**20, "llama.rope.freq_base": 1e6}, "the metadata asks for"),
         ("qwen3_5_text", {"qwen35.ssm.time_step_rank": 2**30, "qwen35.ssm.inner_size": 2**30}, "the metadata asks for"),
         ("llama", {"llama.rope.dimension_count": 4}, "llama.rope.dimension_count is 4; right is"),
         ("llama", {"llama.rope.scaling.type": "yarn"}, "llama.rope.scaling.type is 'yarn'; supported is 'none'"),
@@ -321,6 +320,23 @@ def test_a_file_that_has_become_shorter_is_refused(tmp_path: Path) -> None:
     os.truncate(file, 1000)
     with pytest.raises(WeightFormatError, match="cannot be mapped"):
         source.stored("model.norm.weight")
+
+
+def test_heads_that_no_memory_could_hold_are_refused(tmp_path: Path) -> None:
+    """Nothing of the claimed size is made before the tensors are known to be of it."""
+    plain = {"rope_parameters": {"rope_type": "default", "rope_theta": 300.0}}
+    oracle = make("llama", plain)
+    claims = {"attention.head_count": 2**28, "attention.head_count_kv": 2**28, "attention.key_length": 2**20, "rope.dimension_count": 2**20}  # fmt: skip
+    file = write_gguf(
+        tmp_path / "model.gguf",
+        "llama",
+        oracle,
+        metadata={f"llama.{key}": value for key, value in claims.items()},
+    )
+    with pytest.raises(
+        WeightFormatError, match=r"attn_q.*the metadata asks for 281474976710656"
+    ):
+        inspect_model(file)
 
 
 def test_an_unknown_architecture_is_refused_with_those_known(tmp_path: Path) -> None:

