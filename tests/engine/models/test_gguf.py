@@ -22,8 +22,11 @@ from local_llm_engine.errors import (
 )
 from local_llm_engine.models.gguf import open_gguf
 from local_llm_engine.models.registry import inspect_model, load_model, plan_model
+from local_llm_engine.weights.linear import PlainLinear
+from local_llm_engine.weights.loader import WeightLoader
 from tests.engine.gguf_files import converted, metadata_of, write_file, write_gguf
 from tests.engine.weights.gguf_packing import FORMATS, representable
+from tests.engine.weights.test_safetensors import mapped_addresses
 
 from .checkpoints import FLOAT32, random_tokens
 from .oracles import KINDS, make as make_any, publish
@@ -150,18 +153,27 @@ def test_a_file_and_a_folder_hold_the_same_model(tmp_path: Path, kind: str) -> N
 
 
 def test_weights_of_the_models_own_dtype_stay_mapped(tmp_path: Path) -> None:
-    oracle = make("qwen3").bfloat16().float()
-    file = write_gguf(tmp_path / "model.gguf", "qwen3", oracle, stored_as=Type.BF16)
-    maps = Path("/proc/self/maps")
-    model = load_model(file, EngineConfig(dtype="bfloat16"))
-    assert str(file) in maps.read_text()
-    ranges = [
-        tuple(int(end, 16) for end in line.split()[0].split("-"))
-        for line in maps.read_text().splitlines()
-        if line.endswith(str(file))
-    ]
-    embedding = model._embedding.data_ptr()  # type: ignore[attr-defined]
-    assert any(low <= embedding < high for low, high in ranges)
+    """All but those that are put in another order; also each expert's."""
+    oracle = make("qwen3_5_moe_text").bfloat16().float()
+    file = write_gguf(
+        tmp_path / "model.gguf", "qwen3_5_moe_text", oracle, stored_as=Type.BF16
+    )
+    config, source = open_gguf(file)
+    loader = WeightLoader(source, device=torch.device("cpu"), dtype=torch.bfloat16)
+    addresses = None
+    for name in (
+        "model.embed_tokens.weight",
+        "model.layers.1.self_attn.q_proj.weight",
+        "model.layers.0.mlp.experts.6.up_proj.weight",
+    ):
+        linear = loader.linear(name)
+        assert isinstance(linear, PlainLinear)
+        addresses = addresses or mapped_addresses(file)
+        assert any(linear.weight.data_ptr() in own for own in addresses)
+    ordered = loader.linear("model.layers.0.linear_attn.in_proj_z.weight")
+    assert isinstance(ordered, PlainLinear)
+    assert not any(ordered.weight.data_ptr() in own for own in addresses or ())
+    assert config.num_hidden_layers == 4
 
 
 # The block that predicts the token after the next: a layer of its own, and what joins it to the others.
