@@ -1,15 +1,27 @@
 """The command that makes model folders."""
 
+from importlib import import_module
 from pathlib import Path
 import sys
+from types import ModuleType
 
 import pytest
 
-from scripts.benches import models
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+
+
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The command's module, which finds its neighbours as it does when it is run."""
+    monkeypatch.syspath_prepend(SCRIPTS)
+    return import_module("benches.models")
 
 
 def test_random_makes_a_folder_and_says_where(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    models: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     made = []
 
@@ -26,7 +38,9 @@ def test_random_makes_a_folder_and_says_where(
     assert capsys.readouterr().out == f"{tmp_path / '0.8B'}\n"
 
 
-def test_an_unknown_size_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_size_is_refused(
+    models: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "argv", ["models", "random", "9B"])
     with pytest.raises(SystemExit):
         models.main()

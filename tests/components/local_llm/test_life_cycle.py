@@ -43,8 +43,9 @@ async def begin_answer(hass: HomeAssistant) -> asyncio.Task[list[PipelineEvent]]
     begun = asyncio.Event()
 
     def on_event(event: PipelineEvent) -> None:
-        # The end, too: a test that waits for ever says nothing.
-        if event.type in ("intent-progress", "run-end"):
+        # The first delta is the role alone, before the engine has begun. The end, too: a test that waits for ever says nothing.
+        delta = (event.data or {}).get("chat_log_delta", {})
+        if delta.get("content") or event.type == "run-end":
             begun.set()
 
     task = hass.async_create_task(
