@@ -19,6 +19,7 @@ from local_llm_engine.models.registry import load_model
 from local_llm_engine.service import Engine
 from local_llm_engine.types import Purpose
 from local_llm_engine.weights.gguf_header import read_gguf_header
+from local_llm_engine.weights.runtime_matrix import Int4Layout
 from tests.engine.chat.model_folders import qwen_like_tokenizer
 
 from .gguf_files import tokenizer_metadata, write_gguf
@@ -48,19 +49,28 @@ def write_model(
     return write_gguf(file, kind, oracle, stored_as=stored_as, metadata=metadata)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+FORMATS = [
+    *(pytest.param(kind, Type.Q8_0, "auto", id=kind) for kind in KINDS),
+    pytest.param("qwen3_5_text", Type.Q4_0, "auto", id="own codes taken over"),
+    pytest.param("qwen3_5_moe_text", Type.Q4_0, "int4", id="int4"),
+    pytest.param("qwen3_next", Type.Q8_0, "int8", id="int8"),
+]
+
+
+@pytest.mark.parametrize(("kind", "stored_as", "weights"), FORMATS)
 async def test_every_tier_gives_the_answer_of_an_engine_that_keeps_nothing(
-    tmp_path: Path, kind: str
+    tmp_path: Path, kind: str, stored_as: Type, weights: Any
 ) -> None:
-    file = write_model(tmp_path / "model.gguf", kind)
+    file = write_model(tmp_path / "model.gguf", kind, stored_as)
     question = "Turn on the lights"
-    forgetful = Engine.load(file, replace(CONFIG, prompt_cache_bytes=0))
+    own = replace(CONFIG, weights=weights)
+    forgetful = Engine.load(file, replace(own, prompt_cache_bytes=0))
     expected, record = await answer(forgetful, question)
     assert expected
     assert record.usage.reused_tokens == 0
     forgetful.close()
 
-    config = replace(CONFIG, cache_folder=tmp_path / "cache")
+    config = replace(own, cache_folder=tmp_path / "cache")
     engine = Engine.load(file, config)
     warmed = await engine.warm_up(ask("", Purpose.WARM_UP))
     from_slot, _ = await answer(engine, question)
@@ -76,6 +86,33 @@ async def test_every_tier_gives_the_answer_of_an_engine_that_keeps_nothing(
         "disk",
         warmed.prompt_tokens,
     )
+
+
+@pytest.mark.parametrize(
+    ("weights", "stored_as", "format_of_most"),
+    [
+        ("auto", Type.Q8_0, "bf16"),
+        ("auto", Type.Q4_0, "int4"),
+        ("int4", Type.F16, "int4"),
+        ("int8", Type.F16, "int8"),
+    ],
+)
+def test_converted_weights_are_kept_beside_the_file(
+    tmp_path: Path, weights: Any, stored_as: Type, format_of_most: str
+) -> None:
+    """And made once."""
+    if not Int4Layout.of(torch.device("cpu")).has_kernel and weights == "auto":
+        pytest.skip("this machine does not take codes over")
+    file = write_model(tmp_path / "model.gguf", "qwen3_5_text", stored_as)
+    config = EngineConfig(dtype="float32", weights=weights)
+    assert Engine.plan(file, config).weights == format_of_most
+    assert load_model(file, config).weights.format == format_of_most
+    kept = [(own.name, own.stat().st_mtime_ns) for own in tmp_path.glob("local_llm/*")]
+    assert len(kept) == (format_of_most != "bf16")
+    load_model(file, config)
+    assert kept == [
+        (own.name, own.stat().st_mtime_ns) for own in tmp_path.glob("local_llm/*")
+    ]
 
 
 def test_a_file_is_checked_and_planned_without_its_weights(tmp_path: Path) -> None:

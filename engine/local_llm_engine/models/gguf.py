@@ -11,7 +11,8 @@ from ..weights.gguf_source import GgufSource, Recipe
 from .architectures import ARCHITECTURES
 from .config import ModelConfig
 from .gguf_config import config_fields, with_rotary
-from .gguf_layout import ROPE_FACTORS, recipes
+from .gguf_layout import recipes
+from .gguf_names import ROPE_FACTORS
 
 _MAX_FACTORS = 4096
 

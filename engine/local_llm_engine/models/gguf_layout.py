@@ -1,14 +1,12 @@
 """Undoes what llama.cpp's converter does to a model's tensors: their names, and for some families their order and values.
 
-Knows every family's tensors by both names (llama.cpp, conversion/qwen.py and conversion/llama.py); reads
-no weights.
+Knows what it does for each family (llama.cpp, conversion/qwen.py and conversion/llama.py); reads no weights.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 import math
-from types import MappingProxyType
 
 import torch
 from torch import Tensor
@@ -18,59 +16,8 @@ from ..weights.gguf_header import GgufHeader
 from ..weights.gguf_source import Change, Recipe
 from ..weights.safetensors_header import TensorInfo
 from .config import DeltaNetConfig, ModelConfig
+from .gguf_names import BARE, EXPERTS, LEAVES, ROPE_FACTORS, WHOLE
 
-ROPE_FACTORS = "rope_freqs.weight"
-_WHOLE: Mapping[str, str] = MappingProxyType(
-    {
-        "token_embd.weight": "model.embed_tokens.weight",
-        "output_norm.weight": "model.norm.weight",
-        "output.weight": "lm_head.weight",
-    }
-)
-# Of one layer, without what stands before: `blk.0.` here, `model.layers.0.` there.
-_LEAVES: Mapping[str, str] = MappingProxyType(
-    {
-        "attn_norm": "input_layernorm",
-        "ffn_norm": "post_attention_layernorm",
-        "post_attention_norm": "post_attention_layernorm",
-        "attn_q": "self_attn.q_proj",
-        "attn_k": "self_attn.k_proj",
-        "attn_v": "self_attn.v_proj",
-        "attn_output": "self_attn.o_proj",
-        "attn_q_norm": "self_attn.q_norm",
-        "attn_k_norm": "self_attn.k_norm",
-        "attn_gate": "linear_attn.in_proj_z",
-        "attn_qkv": "linear_attn.in_proj_qkv",
-        "ssm_alpha": "linear_attn.in_proj_a",
-        "ssm_beta": "linear_attn.in_proj_b",
-        "ssm_ba": "linear_attn.in_proj_ba",
-        "ssm_in": "linear_attn.in_proj_qkvz",
-        "ssm_conv1d": "linear_attn.conv1d",
-        "ssm_norm": "linear_attn.norm",
-        "ssm_out": "linear_attn.out_proj",
-        "ffn_gate": "mlp.gate_proj",
-        "ffn_up": "mlp.up_proj",
-        "ffn_down": "mlp.down_proj",
-        "ffn_gate_inp": "mlp.gate",
-        "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
-        "ffn_gate_shexp": "mlp.shared_expert.gate_proj",
-        "ffn_up_shexp": "mlp.shared_expert.up_proj",
-        "ffn_down_shexp": "mlp.shared_expert.down_proj",
-    }
-)
-# Those without an ending that says weight or bias.
-_BARE: Mapping[str, str] = MappingProxyType(
-    {"ssm_a": "linear_attn.A_log", "ssm_dt.bias": "linear_attn.dt_bias"}
-)
-# Of all experts of a layer, and the projections that each expert has of it, one below the other.
-_EXPERTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "ffn_gate_exps.weight": ("gate_proj",),
-        "ffn_up_exps.weight": ("up_proj",),
-        "ffn_down_exps.weight": ("down_proj",),
-        "ffn_gate_up_exps.weight": ("gate_proj", "up_proj"),
-    }
-)
 # Of Qwen3-Next: what its makers have in one matrix, key head by key head.
 _PARTED = ("attn_qkv.weight", "attn_gate.weight")
 _ZERO_CENTRED = ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next")
@@ -112,8 +59,8 @@ def recipes(header: GgufHeader, config: ModelConfig) -> Iterator[tuple[str, Reci
         start, index, leaf = (*name.split(".", 2), "", "")[:3]
         if f"{start}.{index}" in predicting or name == ROPE_FACTORS:
             continue
-        if name in _WHOLE:
-            yield _made(_WHOLE[name], info, config, orders)
+        if name in WHOLE:
+            yield _made(WHOLE[name], info, config, orders)
         elif start == "blk" and config.model_type == "qwen3_next" and leaf in _PARTED:
             yield from _joined(index, leaf, header, config)
         elif start == "blk":
@@ -126,12 +73,12 @@ def _of_layer(
     prefix: str, leaf: str, info: TensorInfo, config: ModelConfig, orders: _Orders
 ) -> Iterator[tuple[str, Recipe]]:
     stem, _, ending = leaf.rpartition(".")
-    if leaf in _EXPERTS:
+    if leaf in EXPERTS:
         yield from _experts(f"{prefix}mlp.experts.", leaf, info, config)
-    elif leaf in _BARE:
-        yield _made(prefix + _BARE[leaf], info, config, orders)
-    elif stem in _LEAVES and ending in ("weight", "bias"):
-        yield _made(f"{prefix}{_LEAVES[stem]}.{ending}", info, config, orders)
+    elif leaf in BARE:
+        yield _made(prefix + BARE[leaf], info, config, orders)
+    elif stem in LEAVES and ending in ("weight", "bias"):
+        yield _made(f"{prefix}{LEAVES[stem]}.{ending}", info, config, orders)
     else:
         yield info.name, Recipe(parts=(info,), shape=info.shape)
 
@@ -215,7 +162,7 @@ def _experts(
     prefix: str, leaf: str, info: TensorInfo, config: ModelConfig
 ) -> Iterator[tuple[str, Recipe]]:
     """Take all experts of a layer apart: each is a run of bytes of its own, and stays mapped where it can."""
-    projections = _EXPERTS[leaf]
+    projections = EXPERTS[leaf]
     count = config.experts.num_experts if config.experts else 0
     if (
         len(info.shape) != 3

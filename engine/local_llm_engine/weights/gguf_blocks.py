@@ -14,6 +14,9 @@ from .gguf_types import BLOCK_TYPES_BY_NAME
 
 # What the 16 codes of the non-linear formats stand for.
 _NON_LINEAR = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)  # fmt: skip
+# Formats of 4-bit codes with a scale for every so many of them.
+INT4_TYPES = ("Q4_0", "Q4_1", "Q4_K")
+INT4_GROUP = 32
 _FLOATS: Mapping[str, torch.dtype] = MappingProxyType(
     {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 )
@@ -101,6 +104,29 @@ def _q4_k(blocks: Tensor) -> Tensor:
     scales, minima = _scales_and_minima(blocks)
     codes = _halves_of_bytes(blocks[:, 16:].view(-1, 4, 32)).view(-1, 8, 32)
     return codes.float().mul_(scales).sub_(minima)
+
+
+def int4_codes(stored: Tensor, name: str) -> Tensor:
+    """Unpack the codes of rows of bytes in one of INT4_TYPES, uint8 [n, I]."""
+    info = BLOCK_TYPES_BY_NAME[name]
+    blocks = stored.reshape(-1, info.block_bytes)
+    packed = blocks[:, info.block_bytes - info.block_elements // 2 :]
+    width = min(INT4_GROUP, info.block_elements // 2)
+    runs = packed.reshape(blocks.shape[0], -1, width)
+    return _halves_of_bytes(runs).reshape(stored.shape[0], -1)
+
+
+def int4_scales(stored: Tensor, name: str) -> tuple[Tensor, Tensor]:
+    """Return the scales of groups of INT4_GROUP codes, and what code 8 stands for; float32 [n, G]."""
+    blocks = stored.reshape(-1, BLOCK_TYPES_BY_NAME[name].block_bytes)
+    if name == "Q4_K":
+        scales, minima = (part[..., 0] for part in _scales_and_minima(blocks))
+        middles = scales * 8 - minima
+    else:
+        scales = _half(blocks, 0)
+        middles = scales * 8 + _half(blocks, 2) if name == "Q4_1" else scales * 0
+    num_rows = stored.shape[0]
+    return scales.reshape(num_rows, -1), middles.reshape(num_rows, -1)
 
 
 def _q5_k(blocks: Tensor) -> Tensor:

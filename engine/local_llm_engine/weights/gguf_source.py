@@ -8,13 +8,23 @@ from dataclasses import dataclass
 import math
 from pathlib import Path
 from types import MappingProxyType
+from typing import override
 
 import torch
 from torch import Tensor
 
 from ..errors import UnsupportedModelError, WeightFormatError
-from .gguf_blocks import SUPPORTED, as_floats, dequantize_rows
+from .gguf_blocks import (
+    INT4_GROUP,
+    INT4_TYPES,
+    SUPPORTED,
+    as_floats,
+    dequantize_rows,
+    int4_codes,
+    int4_scales,
+)
 from .gguf_header import GgufHeader
+from .int4 import Int4Codes
 from .quantized import FLOAT_DTYPES, QuantizedInfo, QuantizedMatrix, StoredInfo
 from .safetensors_header import TensorInfo
 
@@ -83,8 +93,10 @@ class GgufSource:
             values = as_floats(parts[0], recipe.parts[0].dtype)
             if values is not None:
                 return values.view(recipe.shape)
-        matrix = GgufMatrix(recipe, parts)
-        return matrix if len(recipe.shape) == 2 else matrix.whole()
+        if len(recipe.shape) != 2:
+            return GgufMatrix(recipe, parts).whole()
+        has_codes = len(parts) == 1 and recipe.parts[0].dtype in INT4_TYPES
+        return (GgufInt4Matrix if has_codes else GgufMatrix)(recipe, parts)
 
     def tensor(self, name: str) -> Tensor:
         """Map one tensor; one that is quantized or in another order is made as a whole, in float32."""
@@ -139,6 +151,46 @@ class GgufMatrix:
             rows[is_here] = dequantize_rows(part[wanted[is_here] - start], info.dtype)
             start += part.shape[0]
         return rows
+
+
+class GgufInt4Matrix(GgufMatrix, Int4Codes):
+    """A matrix whose codes a format of our own can take over, where its columns are moved by whole groups if at all."""
+
+    def __init__(self, recipe: Recipe, parts: list[Tensor]) -> None:
+        """Hold mapped parts."""
+        super().__init__(recipe, parts)
+        self.group_size = INT4_GROUP
+        self._groups: Tensor | slice = slice(None)
+        self.are_even_runs = True
+        if recipe.columns is not None:
+            runs = recipe.columns.view(-1, INT4_GROUP)
+            self._groups = runs[:, 0] // INT4_GROUP
+            whole = self._groups[:, None] * INT4_GROUP + torch.arange(INT4_GROUP)
+            self.are_even_runs = torch.equal(runs, whole)
+
+    @override
+    def codes(self, start: int, end: int) -> Tensor:
+        """Unpack the codes of rows start .. end - 1."""
+        codes = int4_codes(self._stored(start, end), self._recipe.parts[0].dtype)
+        columns = self._recipe.columns
+        return codes if columns is None else codes[:, columns]
+
+    @override
+    def scales(self, start: int, end: int) -> Tensor:
+        """Return the scales of rows start .. end - 1."""
+        return self._scales(start, end)[0][:, self._groups]
+
+    @override
+    def middles(self, start: int, end: int) -> Tensor:
+        """Return what the code in the middle stands for in rows start .. end - 1."""
+        return self._scales(start, end)[1][:, self._groups]
+
+    def _scales(self, start: int, end: int) -> tuple[Tensor, Tensor]:
+        return int4_scales(self._stored(start, end), self._recipe.parts[0].dtype)
+
+    def _stored(self, start: int, end: int) -> Tensor:
+        rows = self._recipe.rows
+        return self._parts[0][slice(start, end) if rows is None else rows[start:end]]
 
 
 def _info(file: Path, name: str, recipe: Recipe) -> StoredInfo:

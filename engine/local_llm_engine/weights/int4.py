@@ -1,10 +1,11 @@
 """Matrices of 4-bit codes in groups along their rows, and the ways in which checkpoints pack them.
 
-A group's weights share a scale and a zero: weight = (code - zero) * scale. What a code, a scale and a
-zero is, every matrix hands out by itself, so that a format of our own can take them over as they are.
+A group's weights share a scale and a zero, weight = (code - zero) * scale, or a scale and a middle. What a code and
+a scale is, every matrix hands out by itself, so that a format of our own can take them over as they are.
 """
 
 from abc import ABC, abstractmethod
+from typing import override
 
 import torch
 from torch import Tensor
@@ -16,11 +17,37 @@ _BITS = 4
 LARGEST_CODE = 15
 
 
-class Int4Matrix(ABC):
-    """A matrix [O, I] of 4-bit codes; column i belongs to group `groups[i]` of its row.
+# Codes count from here: weight = (code - MIDDLE_CODE) * scale + middle.
+MIDDLE_CODE = 8
 
-    `groups_are_runs` says whether each group is a run of `group_size` columns, in order, `are_even_runs`
-    whether also the last of a row is whole.
+
+class Int4Codes(ABC):
+    """A matrix [O, I] of 4-bit codes whose groups, of `group_size` columns each, have a scale and a middle.
+
+    `are_even_runs` says whether each group is a run of columns, in order, and the last of a row is whole.
+    """
+
+    shape: tuple[int, int]
+    group_size: int
+    are_even_runs: bool
+
+    @abstractmethod
+    def codes(self, start: int, end: int) -> Tensor:
+        """Unpack the codes of rows start .. end - 1, uint8 [n, I]; start is a multiple of 8."""
+
+    @abstractmethod
+    def scales(self, start: int, end: int) -> Tensor:
+        """Return the scales of rows start .. end - 1, float32 [n, G]."""
+
+    @abstractmethod
+    def middles(self, start: int, end: int) -> Tensor:
+        """Return what MIDDLE_CODE stands for in rows start .. end - 1, float32 [n, G]; start is a multiple of 8."""
+
+
+class Int4Matrix(Int4Codes):
+    """Codes with a scale and a zero a group; column i belongs to group `groups[i]` of its row.
+
+    `groups_are_runs` says whether each group is a run of `group_size` columns, in order.
     """
 
     def __init__(
@@ -35,16 +62,14 @@ class Int4Matrix(ABC):
         self.are_even_runs = self.groups_are_runs and shape[1] % group_size == 0
 
     @abstractmethod
-    def codes(self, start: int, end: int) -> Tensor:
-        """Unpack the codes of rows start .. end - 1, uint8 [n, I]; start is a multiple of 8."""
-
-    @abstractmethod
-    def scales(self, start: int, end: int) -> Tensor:
-        """Return the scales of rows start .. end - 1, float32 [n, G]."""
-
-    @abstractmethod
     def zeros(self, start: int, end: int) -> Tensor:
         """Return the zeros of rows start .. end - 1, uint8 [n, G]; start is a multiple of 8."""
+
+    @override
+    def middles(self, start: int, end: int) -> Tensor:
+        """Return what MIDDLE_CODE stands for in rows start .. end - 1."""
+        zeros = self.zeros(start, end).float()
+        return (MIDDLE_CODE - zeros) * self.scales(start, end)
 
     def rows(self, start: int, end: int) -> Tensor:
         """Dequantize rows start .. end - 1; start is a multiple of 8."""

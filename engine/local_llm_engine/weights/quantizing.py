@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from .int4 import Int4Matrix
+from .int4 import Int4Codes
 from .linear import Int4Linear
 from .quantized import QuantizedMatrix
 
@@ -110,7 +110,7 @@ def _fill(
 def takes_over(stored: object) -> bool:
     """Whether a matrix's own codes are kept: its groups consist of whole groups of ours."""
     return (
-        isinstance(stored, Int4Matrix)
+        isinstance(stored, Int4Codes)
         and stored.are_even_runs
         and stored.group_size % _GROUP == 0
     )
@@ -133,11 +133,10 @@ def _int4(
     stored: Tensor | QuantizedMatrix, start: int, end: int
 ) -> tuple[Tensor, Tensor]:
     """Return codes, uint8 [n, I], and scales and middles, bfloat16 [n, I / 32, 2]."""
-    if not (isinstance(stored, Int4Matrix) and takes_over(stored)):
+    if not (isinstance(stored, Int4Codes) and takes_over(stored)):
         return _search(_rows(stored, start, end))
     scales = stored.scales(start, end)
-    middles = (8 - stored.zeros(start, end).float()) * scales
-    both = torch.stack((scales, middles), dim=-1).bfloat16()
+    both = torch.stack((scales, stored.middles(start, end)), dim=-1).bfloat16()
     repeats = stored.group_size // _GROUP
     return stored.codes(start, end), both.repeat_interleave(repeats, dim=1)
 
