@@ -126,7 +126,9 @@ def test_the_most_likely_token_is_transformers_own_at_every_position(
 
 
 async def test_it_chats(file: Path) -> None:
-    engine = Engine.load(file, EngineConfig(dtype="float32", weights="bf16", context_length=1024))
+    engine = Engine.load(
+        file, EngineConfig(dtype="float32", weights="bf16", context_length=1024)
+    )
     try:
         request = ChatRequest(
             messages=(

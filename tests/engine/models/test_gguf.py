@@ -75,7 +75,7 @@ def make(kind: str, changes: Mapping[str, Any] | None = None) -> Any:
 
 
 def same_logits(file: Path, oracle: Any, dtype: Any = "float32") -> None:
-    model = load_model(file, EngineConfig(dtype=dtype))
+    model = load_model(file, EngineConfig(dtype=dtype, weights="bf16"))
     tokens = random_tokens(70)
     expected = logits_of(oracle, tokens)
     for stops in ([70], [3, 4, 5, 68, 69, 70]):
