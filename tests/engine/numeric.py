@@ -6,6 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
+# torch notes which functions make tensors at the first use of a device context, and for good: noted while they are
+# poisoned, the real ones would from then on ignore the context and take real memory, gigabytes for a published model.
+with torch.device("meta"):
+    assert torch.empty(1).is_meta
+
 
 def _poisoned(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def make_poisoned(*args: object, **kwargs: object) -> Tensor:
