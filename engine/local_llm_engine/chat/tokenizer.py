@@ -10,31 +10,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, islice
-import json
 from pathlib import Path
 from typing import Any
-
-from tokenizers import Tokenizer as _Encoder
 
 from local_llm_engine.errors import ChatTemplateError
 
 from .byte_level import bytes_of_token, decoder_replacements
 from .control_text import ControlSpan, ControlText, ControlToken, RenderedText, readable
+from .encoder import build_encoder
 from .model_files import read_json_object, read_optional_json_object
 
 # Every prompt of a house begins with the same long stretches, and tokenizing them takes most of the time that a
 # prompt takes: those that were seen last are kept. A house's 5,000 tokens are two stretches of 20 kB each.
 _LONG_STRETCH = 1000
 _KEPT_STRETCHES = 32
-_MAX_REASON_CHARACTERS = 200
-
-# What the tokenizer must not do on its own: find control tokens, shift offsets, cut or fill up.
-_WITHOUT: dict[str, Any] = {
-    "added_tokens": [],
-    "post_processor": None,
-    "truncation": None,
-    "padding": None,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +75,7 @@ class Tokenizer:
         )
         self.control_text = ControlText(self.control_tokens)
         self.replacements = decoder_replacements(specification.get("decoder"))
-        try:
-            self._encoder = _Encoder.from_str(json.dumps({**specification, **_WITHOUT}))
-        except Exception as err:  # the library raises nothing more precise
-            # It quotes tokens as they are, line breaks and all.
-            reason = " ".join(str(err).split())[:_MAX_REASON_CHARACTERS]
-            raise ChatTemplateError(f"the tokenizer cannot be built: {reason}") from err
+        self._encoder = build_encoder(specification)
         self._encode_long = lru_cache(maxsize=_KEPT_STRETCHES)(self._encode_plain)
         self._refuse_spelled_control_tokens()
         self._control_ids = {token.text: token.id for token in self.control_tokens}

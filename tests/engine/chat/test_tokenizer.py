@@ -291,3 +291,24 @@ def test_a_tokenizer_that_spells_a_control_token_is_refused() -> None:
     }
     with pytest.raises(ChatTemplateError, match="'Turn'"):
         Tokenizer({**whole, "added_tokens": [entry]})
+
+
+def test_what_the_library_gives_up_on_is_refused() -> None:
+    """It ends with what is no Exception where a merge makes more than the longest token has."""
+    reference = specification(qwen_like_tokenizer())
+    longest = max(reference["model"]["vocab"], key=len)
+    reference["model"]["merges"].append([longest, longest])
+    with pytest.raises(
+        ChatTemplateError, match="the tokenizer cannot be built: range end"
+    ):
+        Tokenizer(reference)
+
+
+def test_what_ends_the_process_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: str) -> Reference:
+        raise KeyboardInterrupt
+
+    reference = specification(qwen_like_tokenizer())
+    monkeypatch.setattr("local_llm_engine.chat.encoder.Encoder.from_str", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Tokenizer(reference)
