@@ -25,6 +25,7 @@ from homeassistant.helpers.selector import (
     Selector,
     SelectSelector,
     SelectSelectorConfig,
+    SelectSelectorMode,
     TextSelector,
 )
 
@@ -34,12 +35,15 @@ from .const import (
     CONF_DISK_CACHE_GIB,
     CONF_PROMPT_CACHE_GIB,
     CONF_WARM_UP,
+    CONF_WEIGHTS,
     DEFAULT_AGENT_NAME,
     DEFAULT_DISK_CACHE_GIB,
+    DEFAULT_WEIGHTS,
     DEVICES,
     DOMAIN,
     SUBENTRY_AI_TASK,
     SUBENTRY_CONVERSATION,
+    WEIGHTS,
 )
 from .failures import EngineUnavailableError
 from .flows.ai_task import AITaskSubentryFlow
@@ -207,7 +211,12 @@ class LocalLlmConfigFlow(HubFlow, domain=DOMAIN):
             return suggested
         current = self._get_reconfigure_entry().data
         context_length = min(current[CONF_CONTEXT_LENGTH], self._facts.context_length)
-        return {**suggested, **current, CONF_CONTEXT_LENGTH: context_length}
+        return {
+            **suggested,
+            CONF_WEIGHTS: DEFAULT_WEIGHTS,
+            **current,
+            CONF_CONTEXT_LENGTH: context_length,
+        }
 
     @override
     async def _async_finish(self, settings: dict[str, Any]) -> ConfigFlowResult:
@@ -290,11 +299,17 @@ def _engine_schema(suggested: dict[str, Any], context_limit: int) -> probatio.Sc
         step=1,
         mode=NumberSelectorMode.BOX,
     )
+    weights = SelectSelectorConfig(
+        options=list(WEIGHTS),
+        translation_key=CONF_WEIGHTS,
+        mode=SelectSelectorMode.DROPDOWN,
+    )
     selectors: dict[str, Selector[Any]] = {
         CONF_DEVICE: SelectSelector(devices),
         CONF_PROMPT_CACHE_GIB: _GIB_SELECTOR,
         CONF_DISK_CACHE_GIB: _GIB_SELECTOR,
         CONF_CONTEXT_LENGTH: NumberSelector(context),
+        CONF_WEIGHTS: SelectSelector(weights),
     }
     return probatio.Schema(
         {

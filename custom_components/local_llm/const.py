@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from local_llm_engine.config import Weights
+
 DOMAIN: Final = "local_llm"
 
 # Fired for every request to an engine, with the fields of its call record
@@ -14,6 +16,7 @@ BUILTIN_MODEL: Final = "builtin"
 CONF_CONTEXT_LENGTH: Final = "context_length"
 CONF_DISK_CACHE_GIB: Final = "disk_cache_gib"
 CONF_PROMPT_CACHE_GIB: Final = "prompt_cache_gib"
+CONF_WEIGHTS: Final = "weights"
 # Where a downloaded model came from
 CONF_REPOSITORY: Final = "repository"
 CONF_REVISION: Final = "revision"
@@ -35,6 +38,8 @@ DEFAULT_AGENT_NAME: Final = "Local LLM"
 DEFAULT_CONTEXT_LENGTH: Final = 16_384
 DEFAULT_DISK_CACHE_GIB: Final = 4.0
 DEFAULT_PROMPT_CACHE_GIB: Final = 8.0
+WEIGHTS: Final[tuple[Weights, ...]] = ("auto", "bf16", "int8", "int4")
+DEFAULT_WEIGHTS: Final[Weights] = "auto"
 DEFAULT_HISTORY_TURNS: Final = 10
 DEFAULT_MAX_TOKENS: Final = 512
 DEFAULT_TASK_MAX_TOKENS: Final = 1024

@@ -19,6 +19,8 @@ from .const import (
     CONF_DISK_CACHE_GIB,
     CONF_PROMPT_CACHE_GIB,
     CONF_REPOSITORY,
+    CONF_WEIGHTS,
+    DEFAULT_WEIGHTS,
     DOMAIN,
 )
 from .failures import EngineUnavailableError, Failure, load_failure
@@ -103,6 +105,7 @@ def _load(data: Mapping[str, Any], folder: Path) -> Engine:
     try:
         config = EngineConfig(
             device=data[CONF_DEVICE],
+            weights=data.get(CONF_WEIGHTS, DEFAULT_WEIGHTS),
             context_length=int(data[CONF_CONTEXT_LENGTH]),
             prompt_cache_bytes=int(data[CONF_PROMPT_CACHE_GIB] * GIB),
             cache_folder=folder if disk_cache_gib else None,

@@ -5,11 +5,11 @@ import asyncio
 import json
 from pathlib import Path
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from .builtin import NANO_PATH
 from .cache.report import read_records, report
-from .config import GIB, EngineConfig
+from .config import GIB, EngineConfig, Weights
 from .errors import EngineError
 from .types import (
     ChatRequest,
@@ -62,6 +62,7 @@ def main() -> int:
         "--thinking", action="store_true", help="let the model think before it answers"
     )
     chat.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    _add_weights(chat)
     _add_plan(commands.add_parser("plan", help="say what a model will need"))
     report_command = commands.add_parser("report", help="sum up a file of call records")
     report_command.add_argument("file", type=Path)
@@ -84,10 +85,20 @@ def main() -> int:
 def _add_plan(command: argparse.ArgumentParser) -> None:
     command.add_argument("model", type=Path, help="a model folder or a GGUF file")
     command.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    _add_weights(command)
     command.add_argument("--context-length", type=int, help="in tokens")
     command.add_argument("--prompt-cache-gib", type=float, default=8.0)
     command.add_argument("--satellites", type=int, default=3)
     command.add_argument("--json", action="store_true", help="print bytes as JSON")
+
+
+def _add_weights(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--weights",
+        default="auto",
+        choices=get_args(Weights.__value__),
+        help="the format of the large matrices (auto: as they are stored)",
+    )
 
 
 def _plan(arguments: argparse.Namespace) -> str:
@@ -96,6 +107,7 @@ def _plan(arguments: argparse.Namespace) -> str:
 
     config = EngineConfig(
         device=arguments.device,
+        weights=arguments.weights,
         context_length=arguments.context_length,
         prompt_cache_bytes=int(arguments.prompt_cache_gib * GIB),
     )
@@ -106,7 +118,7 @@ def _plan(arguments: argparse.Namespace) -> str:
         sizes["memory_available_bytes"] = memory.available_bytes
     if arguments.json:
         return json.dumps({**_words(plan), **sizes}, indent=2)
-    title = "{model} ({architecture}) on {device} in {dtype}, {context_length} tokens of context"
+    title = "{model} ({architecture}) on {device} in {dtype}, weights {weights}, {context_length} tokens of context"
     rows = (
         f"  {_LABELS[key].format(satellites=arguments.satellites):30} {size / 1024**2:12,.1f} MiB"
         for key, size in sizes.items()
@@ -120,6 +132,7 @@ def _words(plan: EnginePlan) -> dict[str, str | int]:
         "architecture": plan.model.architecture,
         "device": plan.device,
         "dtype": plan.dtype,
+        "weights": plan.weights,
         "context_length": plan.context_length,
     }
 
@@ -140,7 +153,8 @@ def _sizes(plan: EnginePlan, num_satellites: int) -> dict[str, int]:
 def _chat(arguments: argparse.Namespace) -> None:
     from .service import Engine  # noqa: PLC0415 - importing torch takes seconds, and --help needs none of it
 
-    engine = Engine.load(arguments.model, EngineConfig(device=arguments.device))
+    config = EngineConfig(device=arguments.device, weights=arguments.weights)
+    engine = Engine.load(arguments.model, config, _print_converted)
     messages = [Message(role="system", content=arguments.system)]
     try:
         while True:
@@ -150,6 +164,13 @@ def _chat(arguments: argparse.Namespace) -> None:
             messages.append(Message(role="assistant", content=answer))
     finally:
         engine.close()
+
+
+def _print_converted(share: float) -> None:
+    """Show how far the weights are converted, on one line."""
+    print(f"\rconverting the weights: {share:4.0%}", end="", flush=True)
+    if share == 1:
+        print()
 
 
 async def _print_answer(engine: Engine, request: ChatRequest) -> str:

@@ -54,7 +54,7 @@ _LOGGER = logging.getLogger(__name__)
 class EngineStatus:
     """What the engine is and does now. Bytes and tokens as named; records oldest first.
 
-    `weights` is the format of most weights: "int4", "int8", or "bf16" where all are in `dtype`.
+    `weights` is the format of most weights: "int4", "int8", or "bf16" where all are in `dtype`; `weights_bytes` are those of all in memory.
     `notices` tell of every slower or poorer path that the engine had to take.
     """
 
@@ -62,6 +62,7 @@ class EngineStatus:
     device: str
     dtype: str
     weights: str
+    weights_bytes: int
     context_length: int
     is_running: bool
     prompt_cache_bytes: int
@@ -220,6 +221,7 @@ class Engine:
             device=self._device,
             dtype=self._dtype,
             weights=self._plan.weights,
+            weights_bytes=self._plan.weights_bytes,
             context_length=self._context_length,
             is_running=self._loop.is_running,
             prompt_cache_bytes=self._cache.nbytes,

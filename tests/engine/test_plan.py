@@ -80,7 +80,10 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
 def test_plan_as_a_table(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("plan", str(NANO_PATH), "--context-length", "4096") == 0
     title, *rows = capsys.readouterr().out.splitlines()
-    assert title == "nano (qwen3_5_text) on cpu in float32, 4096 tokens of context"
+    assert (
+        title
+        == "nano (qwen3_5_text) on cpu in float32, weights bf16, 4096 tokens of context"
+    )
     assert rows[0].split() == ["weights", "12.8", "MiB"]
     assert any("cached for 3 satellites" in row for row in rows)
     assert len({len(row) for row in rows}) == 1

@@ -2,17 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from homeassistant.const import CONF_DEVICE
-from local_llm_engine.config import GIB
+from local_llm_engine.config import GIB, Weights
 
 from ..const import (
     CONF_CONTEXT_LENGTH,
     CONF_PROMPT_CACHE_GIB,
+    CONF_WEIGHTS,
     DEFAULT_CONTEXT_LENGTH,
     DEFAULT_PROMPT_CACHE_GIB,
+    DEFAULT_WEIGHTS,
 )
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ SMALLEST_CONTEXT: Final = 1024
 # What PyTorch takes for itself, and what Home Assistant may need besides
 _SPARED_BYTES: Final = GIB // 2
 _CACHE_STEP_GIB: Final = 0.25
-_BYTES: Final = MappingProxyType({"float32": 4, "bfloat16": 2})
+_SMALLER_WEIGHTS: Final[tuple[Weights, ...]] = ("int8", "int4")
 
 
 class Misfit(NamedTuple):
@@ -43,14 +44,14 @@ class Machine:
 
     def without(self, engine: EngineStatus) -> Machine:
         """Return the machine as it is once an engine has let go of what it holds now."""
-        weights = engine.model.num_parameters * _BYTES[engine.dtype]
+        weights = engine.weights_bytes
         if engine.device != "cpu":
             return Machine(
                 ram=_freed(self.ram, engine.prompt_cache_bytes),
                 gpu=_freed(self.gpu, weights),
             )
         # Weights that are computed with as they are stored only fill memory that counts as unused.
-        is_copy = weights > engine.model.weights_bytes
+        is_copy = engine.weights == "bf16" and weights > engine.model.weights_bytes
         held = engine.prompt_cache_bytes + (weights if is_copy else 0)
         return Machine(ram=_freed(self.ram, held), gpu=self.gpu)
 
@@ -94,15 +95,17 @@ def misfit(plan: EnginePlan, machine: Machine) -> Misfit | None:
 def with_settings(plan: EnginePlan, settings: Mapping[str, Any]) -> EnginePlan:
     """Return a model's plan with these settings of the form."""
     return replace(
-        plan,
+        plan.with_weights(settings.get(CONF_WEIGHTS, DEFAULT_WEIGHTS)),
         context_length=int(settings[CONF_CONTEXT_LENGTH]),
         prompt_cache_bytes=int(settings[CONF_PROMPT_CACHE_GIB] * GIB),
     )
 
 
 def suggested_settings(plan: EnginePlan, machine: Machine) -> dict[str, Any]:
-    """Return the usual settings as far as they fit: of what is left, the context goes first."""
+    """Return the usual settings as far as they fit: the exactest weights first, then of what is left the context."""
     room = _room(machine.gpu if plan.device != "cpu" else machine.ram)
+    weights = _suggested_weights(plan, room)
+    plan = plan.with_weights(weights)
     context = min(DEFAULT_CONTEXT_LENGTH, plan.model.context_length)
     if room is not None:
         context = max(
@@ -111,10 +114,34 @@ def suggested_settings(plan: EnginePlan, machine: Machine) -> dict[str, Any]:
     cache_gib = DEFAULT_PROMPT_CACHE_GIB
     if (ram := _room(machine.ram)) is not None:
         fitting = with_settings(
-            plan, {CONF_CONTEXT_LENGTH: context, CONF_PROMPT_CACHE_GIB: 0}
+            plan,
+            {
+                CONF_CONTEXT_LENGTH: context,
+                CONF_PROMPT_CACHE_GIB: 0,
+                CONF_WEIGHTS: weights,
+            },
         )
         cache_gib = min(cache_gib, _cache_gib(ram - fitting.ram_bytes))
-    return {CONF_CONTEXT_LENGTH: context, CONF_PROMPT_CACHE_GIB: cache_gib}
+    return {
+        CONF_CONTEXT_LENGTH: context,
+        CONF_PROMPT_CACHE_GIB: cache_gib,
+        CONF_WEIGHTS: weights,
+    }
+
+
+def _suggested_weights(plan: EnginePlan, room: int | None) -> Weights:
+    """Return the usual format of weights, or the exactest that leaves room for a small house; where none does, the usual."""
+    if room is None:
+        return DEFAULT_WEIGHTS
+    smallest = min(SMALLEST_CONTEXT, plan.model.context_length)
+    return next(
+        (
+            choice
+            for choice in (DEFAULT_WEIGHTS, *_SMALLER_WEIGHTS)
+            if plan.with_weights(choice).longest_context(room) >= smallest
+        ),
+        DEFAULT_WEIGHTS,
+    )
 
 
 def needs_in_words(

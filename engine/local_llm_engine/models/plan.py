@@ -4,9 +4,10 @@ Asks no machine, and allocates nothing.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..cache.placement import grid_interval
+from ..config import Weights
 from ..errors import MemoryShortageError
 from ..types import Purpose
 from ..weights.quantized import StoredInfo
@@ -63,8 +64,11 @@ class EnginePlan:
     """What an engine will need. Bytes of RAM, or of the GPU for all that lies on `device`.
 
     The slots hold the state of live sequences, each with room for the context length.
-    `weights` is the format of most weights: "int4", "int8", or "bf16" where all are in `dtype`. `prompt_cache_bytes` is what finished prompts may take in RAM. On a CPU, weights that are stored in
-    `dtype` stay in their file and only fill memory that would otherwise be free.
+    `weights` is the format of most weights: "int4", "int8", or "bf16" where all are in `dtype`;
+    `weights_by_choice` says which that would be with each choice of `EngineConfig.weights`, and what all
+    weights would take. `prompt_cache_bytes` is what finished prompts may take in RAM. On a CPU, weights in
+    a format of our own, or stored in `dtype`, stay in their file and only fill memory that would otherwise
+    be free.
     """
 
     model: ModelSummary
@@ -73,8 +77,14 @@ class EnginePlan:
     weights: str
     context_length: int
     weights_bytes: int
+    weights_by_choice: Mapping[Weights, tuple[str, int]]
     state: StateBytes
     prompt_cache_bytes: int
+
+    def with_weights(self, choice: Weights) -> EnginePlan:
+        """Return the plan with another choice of `EngineConfig.weights`."""
+        weights, weights_bytes = self.weights_by_choice[choice]
+        return replace(self, weights=weights, weights_bytes=weights_bytes)
 
     @property
     def kv_bytes_per_1000_tokens(self) -> int:

@@ -4,10 +4,12 @@ Knows every architecture; knows nothing of prompts.
 """
 
 from pathlib import Path
+from types import MappingProxyType
+from typing import get_args
 
 import torch
 
-from ..config import EngineConfig
+from ..config import EngineConfig, Weights
 from ..errors import MemoryShortageError, ModelLoadError, WeightFormatError
 from ..weights.gguf_header import gguf_file_of
 from ..weights.loader import WeightLoader
@@ -60,21 +62,28 @@ def plan_model(folder: Path, config: EngineConfig) -> EnginePlan:
     summary = _summarize(folder, model_config, matched)
     device = choose_device(config.device)
     dtype = choose_dtype(config.dtype, device, summary.num_parameters)
-    formats = formats_of(weights, matched.used, config.weights, Int4Layout.of(device))
-    return EnginePlan(
-        model=summary,
-        device=device.type,
-        dtype=str(dtype).removeprefix("torch."),
-        weights=main_format(formats) or "bf16",
-        context_length=min(
-            summary.context_length, config.context_length or DEFAULT_CONTEXT_LENGTH
-        ),
-        weights_bytes=weights_bytes(
+    layout = Int4Layout.of(device)
+    by_choice: dict[Weights, tuple[str, int]] = {}
+    for choice in get_args(Weights.__value__):
+        formats = formats_of(weights, matched.used, choice, layout)
+        nbytes = weights_bytes(
             matched.used,
             formats,
             element_bytes=dtype.itemsize,
             left_out=HEAD if model_config.tie_word_embeddings else None,
+        )
+        by_choice[choice] = (main_format(formats) or "bf16", nbytes)
+    main, nbytes = by_choice[config.weights]
+    return EnginePlan(
+        model=summary,
+        device=device.type,
+        dtype=str(dtype).removeprefix("torch."),
+        weights=main,
+        context_length=min(
+            summary.context_length, config.context_length or DEFAULT_CONTEXT_LENGTH
         ),
+        weights_bytes=nbytes,
+        weights_by_choice=MappingProxyType(by_choice),
         state=StateBytes.of(
             model_config, element_bytes=dtype.itemsize, half=config.half_checkpoints
         ),

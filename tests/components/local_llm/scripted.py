@@ -155,6 +155,7 @@ class ScriptedEngine:
             device="cpu",
             dtype="float32",
             weights="bf16",
+            weights_bytes=1,
             context_length=8192,
             is_running=not self.closed,
             prompt_cache_bytes=0,

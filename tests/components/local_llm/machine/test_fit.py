@@ -34,6 +34,12 @@ def plan() -> EnginePlan:
         model=replace(nano.model, context_length=262_144),
         dtype="bfloat16",
         weights_bytes=8 * GIB,
+        weights_by_choice={
+            "auto": ("bf16", 8 * GIB),
+            "bf16": ("bf16", 8 * GIB),
+            "int8": ("int8", 4 * GIB),
+            "int4": ("int4", 2 * GIB),
+        },
         state=STATE,
     )
     return with_settings(large, SETTINGS)
@@ -145,7 +151,7 @@ def test_needs_in_words(plan: EnginePlan) -> None:
 
 def status(**changes: Any) -> EngineStatus:
     """An engine of a million parameters that has cached 1,000 bytes."""
-    idle = ScriptedEngine().status()
+    idle = replace(ScriptedEngine().status(), weights_bytes=4_000_000)
     model = replace(idle.model, num_parameters=1_000_000, weights_bytes=2_000_000)
     return replace(idle, model=model, prompt_cache_bytes=1000, **changes)
 
@@ -154,13 +160,14 @@ def status(**changes: Any) -> EngineStatus:
     ("engine", "ram", "gpu"),
     [
         ({"dtype": "float32"}, 4_001_000, 0),
-        ({"dtype": "bfloat16"}, 1000, 0),
-        ({"dtype": "bfloat16", "device": "cuda"}, 1000, 2_000_000),
+        ({"dtype": "bfloat16", "weights_bytes": 2_000_000}, 1000, 0),
+        ({"weights": "int8"}, 1000, 0),
+        ({"device": "cuda", "weights_bytes": 2_000_000}, 1000, 2_000_000),
     ],
-    ids=["copied weights", "mapped weights", "graphics card"],
+    ids=["copied weights", "mapped weights", "converted weights", "graphics card"],
 )
 def test_what_an_engine_holds_is_free_without_it(
-    engine: dict[str, str], ram: int, gpu: int
+    engine: dict[str, Any], ram: int, gpu: int
 ) -> None:
     before = machine(1, 1)
     after = before.without(status(**engine))
