@@ -6,7 +6,13 @@ from homeassistant.config_entries import ConfigSubentry
 from homeassistant.const import CONF_MODEL
 from homeassistant.core import HomeAssistant
 
-from .const import CONF_DISK_CACHE_GIB, DEFAULT_DISK_CACHE_GIB, SUBENTRY_AI_TASK
+from .const import (
+    CONF_DISK_CACHE_GIB,
+    CONF_WEIGHTS,
+    DEFAULT_DISK_CACHE_GIB,
+    DEFAULT_WEIGHTS,
+    SUBENTRY_AI_TASK,
+)
 from .runtime import LocalLlmConfigEntry
 from .settings import default_task_data
 from .spoken import async_task_name
@@ -24,6 +30,10 @@ async def async_migrate(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> None
         hass.config_entries.async_add_subentry(entry, task)
         hass.config_entries.async_update_entry(
             entry,
-            data={CONF_DISK_CACHE_GIB: DEFAULT_DISK_CACHE_GIB, **entry.data},
+            data={
+                CONF_DISK_CACHE_GIB: DEFAULT_DISK_CACHE_GIB,
+                CONF_WEIGHTS: DEFAULT_WEIGHTS,
+                **entry.data,
+            },
             minor_version=2,
         )

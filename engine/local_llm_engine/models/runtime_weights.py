@@ -24,6 +24,7 @@ type OnConverted = Callable[[float], None]
 # Of the files that are kept: a change of what is in them, or of how it is found, makes them anew.
 _VERSION = 1
 _DIGEST_DIGITS = 16
+_PACKAGE = Path(__file__).resolve().parents[1]
 _LOGGER = logging.getLogger(__name__)
 _NO_KERNEL = (
     "int4 weights are slow on this device: torch has no kernel for them here, and"
@@ -43,8 +44,8 @@ def runtime_weights(
 ) -> tuple[RuntimeSource, LoadedWeights]:
     """Find or make the weights of a model in `formats`; `on_converted` is told which share is done.
 
-    `names` are all tensors that are needed. Beside the model is the first place to keep them, the cache
-    folder the second.
+    `names` are all tensors that are needed. Beside the model is the first place to keep them, unless it is
+    built in, the cache folder the second.
     """
     main = main_format(formats)
     if main is None:
@@ -53,7 +54,9 @@ def runtime_weights(
         source=source, names=names, formats=formats, block=layout.block
     )
     beside = folder if folder.is_dir() else folder.parent
-    folders = [beside / FOLDER]
+    # What comes with the engine is the package's, and goes with its next version.
+    is_ours = beside.resolve().is_relative_to(_PACKAGE)
+    folders = [] if is_ours else [beside / FOLDER]
     if config.cache_folder is not None:
         folders.append(config.cache_folder / "weights")
     found = converted(

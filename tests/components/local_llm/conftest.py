@@ -20,6 +20,7 @@ from custom_components.local_llm.const import (
     CONF_DISK_CACHE_GIB,
     CONF_PROMPT_CACHE_GIB,
     CONF_WARM_UP,
+    CONF_WEIGHTS,
     DOMAIN,
 )
 from custom_components.local_llm.settings import default_agent_data
@@ -105,6 +106,7 @@ async def add_entry(hass: HomeAssistant, home: None) -> AsyncGenerator[AddEntry]
                 CONF_CONTEXT_LENGTH: 8192,
                 CONF_PROMPT_CACHE_GIB: 0.0625,
                 CONF_DISK_CACHE_GIB: 0.0625,
+                CONF_WEIGHTS: "auto",
                 **settings,
             },
             options={CONF_WARM_UP: False} if options is None else options,

@@ -26,6 +26,7 @@ SETTINGS = {
     "prompt_cache_gib": 0.5,
     "disk_cache_gib": 0.25,
     "context_length": 4096,
+    "weights": "auto",
 }
 
 
@@ -123,6 +124,7 @@ async def test_what_the_forms_suggest_is_enough(hass: HomeAssistant) -> None:
         "prompt_cache_gib": 8.0,
         "disk_cache_gib": 4.0,
         "context_length": 16_384,
+        "weights": "auto",
     }
 
 
@@ -340,6 +342,7 @@ async def test_reconfigure_loads_the_new_model_once(
             "prompt_cache_gib": 0.0625,
             "disk_cache_gib": 0.0625,
             "context_length": 8192,
+            "weights": "auto",
         }
         result = await go_on(hass, form, **SETTINGS)
         await hass.async_block_till_done()
@@ -389,6 +392,18 @@ async def test_reconfigure_suggests_the_default_to_an_entry_from_before(
     with patch("custom_components.local_llm.async_setup_entry", return_value=True):
         await go_on(hass, form, device="cpu", prompt_cache_gib=0, context_length=4096)
     assert entry.data["disk_cache_gib"] == 4.0
+
+
+async def test_reconfigure_quantizes_the_weights(
+    hass: HomeAssistant, add_entry: AddEntry, folder: Path
+) -> None:
+    entry = await add_entry()
+    form = await go_on(
+        hass, await reconfigure(hass, entry, "folder"), model=str(folder)
+    )
+    await go_on(hass, form, **SETTINGS | {"weights": "int8"})
+    await hass.async_block_till_done()
+    assert entry.runtime_data.engine.status().weights == "int8"
 
 
 async def test_reconfigure_can_take_the_disk_away(

@@ -189,6 +189,13 @@ def test_without_any_folder_every_load_converts_and_says_so(
     assert shares[-1] == 1.0
 
 
+def test_the_built_in_model_is_kept_in_the_cache_folder(tmp_path: Path) -> None:
+    model = load_model(NANO_PATH, replace(CONFIG, cache_folder=tmp_path))
+    assert model.weights.notices == ()
+    assert len(list((tmp_path / "weights").iterdir())) == 1
+    assert not (NANO_PATH / kept_weights.FOLDER).exists()
+
+
 def test_a_full_disk_is_left_alone(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

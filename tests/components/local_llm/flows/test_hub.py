@@ -41,6 +41,7 @@ SETTINGS = {
     "prompt_cache_gib": 0.25,
     "disk_cache_gib": 0,
     "context_length": 4096,
+    "weights": "auto",
 }
 
 

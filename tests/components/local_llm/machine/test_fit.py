@@ -107,16 +107,28 @@ def test_what_is_said_to_fit_fits(plan: EnginePlan, ram: float, field: str) -> N
     assert again.field == field
 
 
+def suggested(
+    context_length: int, prompt_cache_gib: float, weights: str
+) -> dict[str, Any]:
+    return {
+        "context_length": context_length,
+        "prompt_cache_gib": prompt_cache_gib,
+        "weights": weights,
+    }
+
+
 @pytest.mark.parametrize(
     ("ram", "settings"),
     [
-        (None, {"context_length": 16_384, "prompt_cache_gib": 8.0}),
-        (64, {"context_length": 16_384, "prompt_cache_gib": 8.0}),
-        (12, {"context_length": 16_384, "prompt_cache_gib": 1.75}),
-        (9, {"context_length": 3861, "prompt_cache_gib": 0.0}),
-        (1, {"context_length": 1024, "prompt_cache_gib": 0.0}),
+        (None, suggested(16_384, 8.0, "auto")),
+        (64, suggested(16_384, 8.0, "auto")),
+        (12, suggested(16_384, 1.75, "auto")),
+        (9, suggested(3861, 0.0, "auto")),
+        (8, suggested(16_384, 1.75, "int8")),
+        (4, suggested(14_784, 0.0, "int4")),
+        (1, suggested(1024, 0.0, "auto")),
     ],
-    ids=["unknown", "large", "medium", "small", "too small"],
+    ids=["unknown", "large", "medium", "small", "8 bits", "4 bits", "too small"],
 )
 def test_what_is_suggested_fits_if_anything_does(
     plan: EnginePlan, ram: float | None, settings: dict[str, Any]
