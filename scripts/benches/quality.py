@@ -1,7 +1,9 @@
 """What quantizing costs in quality: the same answers read in each format, and how far its next tokens are from the plain model's.
 
 The plain model answers commands to random houses; every format reads these very answers, token by token,
-and is asked at each what it would have said. Random weights are a poor measure: no choice of theirs is sure.
+and is asked at each what it would have said. The plain model in another dtype is the control: where words are
+hardly surer than others, rounding alone changes them. Random weights are a poor measure, for all their words
+are such; so are weights that were quantized before, which lie on a grid that suits some formats.
 """
 
 import argparse
@@ -24,7 +26,7 @@ from torch import Tensor
 from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.cache.state import SequenceState
 from local_llm_engine.chat import ChatFormat
-from local_llm_engine.config import EngineConfig, Weights
+from local_llm_engine.config import Dtype, EngineConfig, Weights
 from local_llm_engine.models.registry import Model, load_model, plan_model
 from local_llm_engine.models.weight_formats import RULES
 from local_llm_engine.types import ChatRequest, Message
@@ -108,6 +110,7 @@ def bench(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as scratch, torch.inference_mode():
         answers = list(_answers(folder, options.tokens))
         figures = [
+            _control(folder, answers),
             _figure("int8", _own(folder, "int8", Path(scratch)), answers),
             _figure("int4", _own(folder, "int4", Path(scratch)), answers),
             _figure(_PEER, _peer(folder, Path(scratch)), answers),
@@ -198,6 +201,15 @@ def _figure(name: str, made: tuple[Model, int], answers: list[Answer]) -> Figure
     )
 
 
+def _control(folder: Path, answers: list[Answer]) -> Figure:
+    """Have the plain model read its own answers in the other dtype: so much is rounding, and no format's fault."""
+    plan = plan_model(folder, EngineConfig(weights="bf16"))
+    other: Dtype = "bfloat16" if plan.dtype == "float32" else "float32"
+    config = EngineConfig(weights="bf16", dtype=other)
+    loaded = load_model(folder, config), plan_model(folder, config).weights_bytes
+    return _figure(f"plain in {other}", loaded, answers)
+
+
 def _own(folder: Path, weights: Weights, scratch: Path) -> tuple[Model, int]:
     """Load the model in a format of our own, without a trace beside it."""
     config = EngineConfig(weights=weights)
@@ -241,7 +253,7 @@ def _peer_format(name: str, tensor: Tensor) -> GGMLQuantizationType | None:
 
 
 def _tell(folder: Path, figures: list[Figure], file: Path | None) -> int:
-    int8, int4, peer = figures
+    _, int8, int4, peer = figures
     is_kept = (
         int8.agreement >= AGREEMENT_LIMIT
         and int4.mean_divergence <= peer.mean_divergence
