@@ -22,7 +22,9 @@ class EngineConfig:
     `dtype` "auto" takes what the device computes fastest. `weights` "int8" and "int4" quantize the large
     matrices: less memory, quicker answers, and answers of slightly less quality; "bf16" keeps all of them
     in `dtype`; "auto" does so, too, but for what a checkpoint has in 4-bit codes. Quantized weights are
-    kept beside the model, or in `cache_folder` where that cannot be written. `context_length` is in tokens, prompt and
+    kept beside the model, or in `cache_folder` where that cannot be written. Where there is a `weights_folder`,
+    which must be this model's alone, they are written there and nowhere else; those that lie beside the model
+    already are used all the same. `context_length` is in tokens, prompt and
     answer together; None takes the smaller of 16,384 and what the model was made for.
     `prompt_cache_bytes` bounds what finished prompts may keep in RAM; 0 keeps none. Prompts worth
     keeping are also written to `cache_folder`, `disk_cache_bytes` at most, and outlive a restart; None
@@ -41,6 +43,7 @@ class EngineConfig:
     device: Device = "cpu"
     dtype: Dtype = "auto"
     weights: Weights = "auto"
+    weights_folder: Path | None = None
     context_length: int | None = None
     prompt_cache_bytes: int = 8 * GIB
     cache_folder: Path | None = None
@@ -55,6 +58,8 @@ class EngineConfig:
         _require_choice("device", self.device, get_args(Device.__value__))
         _require_choice("dtype", self.dtype, get_args(Dtype.__value__))
         _require_choice("weights", self.weights, get_args(Weights.__value__))
+        if self.weights_folder is not None:
+            _require_type("weights_folder", self.weights_folder, Path)
         if self.context_length is not None:
             _require_at_least(
                 "context_length", self.context_length, MINIMUM_CONTEXT_LENGTH

@@ -48,12 +48,24 @@ class ConfigError(EngineError):
     """A field of the engine's configuration is out of its range."""
 
 
+class LoadCancelledError(EngineError):
+    """Loading or converting was given up because whoever asked for it wants it no more."""
+
+
 class ModelLoadError(EngineError):
     """The model folder cannot be loaded."""
 
 
 class MemoryShortageError(ModelLoadError):
     """The model does not fit into the memory of its device with the settings asked for."""
+
+
+class NotConvertedError(ModelLoadError):
+    """The weights have to be converted first, and the load was not to do so."""
+
+
+class ConversionError(ModelLoadError):
+    """Converted weights cannot be kept: there is no room, or no right to write."""
 
 
 class UnsupportedModelError(ModelLoadError):

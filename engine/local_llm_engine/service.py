@@ -22,14 +22,18 @@ from .models.memory import DeviceMemory, device_memory
 from .models.placement import choose_device, choose_num_threads
 from .models.registry import (
     EnginePlan,
+    IsCancelled,
+    Loading,
     Model,
     ModelSummary,
     OnConverted,
+    convert_model,
     inspect_model,
     load_model,
     plan_model,
 )
 from .prompts import Inspection, Prompt
+from .runtime.background import run_in_background
 from .runtime.delivery import deliver, until_ended
 from .runtime.loop import EngineLoop
 from .runtime.memory_errors import memory_errors_told
@@ -80,10 +84,7 @@ class Engine:
     """A loaded model, its prompt cache and the thread that runs it."""
 
     def __init__(
-        self,
-        model_path: Path,
-        config: EngineConfig,
-        on_converted: OnConverted | None = None,
+        self, model_path: Path, config: EngineConfig, loading: Loading
     ) -> None:
         """Use `Engine.load`, which says what this may raise."""
         self._plan = plan = plan_model(model_path, config)
@@ -94,9 +95,7 @@ class Engine:
         self._log = CallLog(config.record_file)
         self._device = config.device
         self._dtype = ""
-        self._loop = EngineLoop(
-            lambda: self._load_runner(model_path, config, on_converted)
-        )
+        self._loop = EngineLoop(lambda: self._load_runner(model_path, config, loading))
 
     @classmethod
     def load(
@@ -104,17 +103,58 @@ class Engine:
         model_path: Path | str,
         config: EngineConfig | None = None,
         on_converted: OnConverted | None = None,
+        *,
+        is_cancelled: IsCancelled | None = None,
+        may_convert: bool = True,
     ) -> Self:
         """Load a model: a folder of Hugging Face's layout, or a GGUF file. Blocks for seconds: call it off the event loop.
 
         The first load in a format of our own converts the weights, and blocks for minutes: `on_converted`
-        is called with the share that is done, on the engine's thread.
+        is called with the share that is done, on the engine's thread. `is_cancelled` is asked again and again, there too;
+        once it says so, the load is given up within seconds and leaves nothing behind.
 
         Raises:
             ModelLoadError: the folder cannot be loaded; the message says which file, which part and why.
+            NotConvertedError: the weights must be converted, which `may_convert` rules out.
             OutOfMemoryError: the device has no room for the model.
+            LoadCancelledError: it was given up.
         """
-        return cls(Path(model_path), config or EngineConfig(), on_converted)
+        loading = Loading(
+            on_converted=on_converted,
+            is_cancelled=is_cancelled,
+            may_convert=may_convert,
+        )
+        return cls(Path(model_path), config or EngineConfig(), loading)
+
+    @staticmethod
+    def convert(
+        model_path: Path | str,
+        config: EngineConfig | None = None,
+        on_converted: OnConverted | None = None,
+        *,
+        is_cancelled: IsCancelled | None = None,
+    ) -> None:
+        """Convert the weights as the first load would, and keep them; where that is done or not needed, do nothing.
+
+        Takes little memory. Blocks for minutes, and gives way to all other threads meanwhile; the callables are
+        those of `load`, on a thread of their own.
+
+        Raises:
+            ModelLoadError: as `load` does, for all that can be seen without loading.
+            ConversionError: no folder takes them.
+            LoadCancelledError: it was given up.
+        """
+        path, config = Path(model_path), config or EngineConfig()
+        num_parameters = inspect_model(path).num_parameters
+        loading = Loading(on_converted=on_converted, is_cancelled=is_cancelled)
+
+        def work() -> None:
+            torch.set_num_threads(
+                choose_num_threads(config.num_threads, num_parameters)
+            )
+            convert_model(path, config, loading)
+
+        run_in_background(work, "local_llm_conversion")
 
     @staticmethod
     def check(model_path: Path | str) -> ModelSummary:
@@ -257,10 +297,7 @@ class Engine:
         self._cache.close()
 
     def _load_runner(
-        self,
-        model_path: Path,
-        config: EngineConfig,
-        on_converted: OnConverted | None,
+        self, model_path: Path, config: EngineConfig, loading: Loading
     ) -> Runner:
         """Load the weights; runs on the engine's thread."""
         if memory := self.memory(config.device):
@@ -269,7 +306,7 @@ class Engine:
             choose_num_threads(config.num_threads, self._summary.num_parameters)
         )
         with memory_errors_told(config.device):
-            model = load_model(model_path, config, on_converted)
+            model = load_model(model_path, config, loading)
             # What has no room for one slot fails now, not at every question.
             model.new_state(self._context_length)
         self._notices = model.weights.notices

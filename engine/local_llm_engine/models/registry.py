@@ -24,15 +24,18 @@ from .gguf import open_gguf
 from .model import Model, ModelSummary
 from .placement import choose_device, choose_dtype
 from .plan import EnginePlan, StateBytes, weights_bytes
-from .runtime_weights import OnConverted, runtime_weights
+from .runtime_weights import IsCancelled, Loading, OnConverted, RuntimeWeights
 from .tensor_names import HEAD, MatchedTensors, match_tensors, prefix_of
 from .weight_formats import formats_of, main_format
 
 __all__ = [
     "EnginePlan",
+    "IsCancelled",
+    "Loading",
     "Model",
     "ModelSummary",
     "OnConverted",
+    "convert_model",
     "inspect_model",
     "load_model",
     "plan_model",
@@ -92,40 +95,28 @@ def plan_model(folder: Path, config: EngineConfig) -> EnginePlan:
 
 
 def load_model(
-    folder: Path, config: EngineConfig, on_converted: OnConverted | None = None
+    folder: Path, config: EngineConfig, loading: Loading | None = None
 ) -> Model:
     """Load a model for `config.device` in `config.dtype` and `config.weights`.
 
     On a CPU, weights that are stored in the dtype asked for stay in their mapped file. Weights in a format
-    of our own are made at the first load, which tells `on_converted` which share is done.
+    of our own are made at the first load.
 
     Raises:
         ModelLoadError: and its kinds; as `inspect_model`, and where the device is not there or too small.
+        LoadCancelledError: `loading` was given up.
     """
-    model_config, weights, matched = _examine(folder)
+    model_config, matched, weights = _open_runtime(folder, config)
     summary = _summarize(folder, model_config, matched)
     device = choose_device(config.device)
     dtype = choose_dtype(config.dtype, device, summary.num_parameters)
-    layout = Int4Layout.of(device)
-    used = tuple(
-        info
-        for info in matched.used
-        if info.name != HEAD or not model_config.tie_word_embeddings
-    )
     try:
         with torch.no_grad():
-            if model_config.tie_word_embeddings and matched.has_head:
-                _check_tied_head(folder, weights, matched.prefix)
-            source, loaded = runtime_weights(
-                folder,
-                weights,
-                tuple(info.name for info in used),
-                formats_of(weights, used, config.weights, layout),
-                config,
-                layout=layout,
-                on_converted=on_converted,
+            _check_tied_head(folder, model_config, matched, weights.source)
+            source, loaded = weights.load(loading or Loading())
+            loader = WeightLoader(
+                source, device=device, dtype=dtype, layout=weights.layout
             )
-            loader = WeightLoader(source, device=device, dtype=dtype, layout=layout)
             return DecoderModel(
                 architecture_of(model_config),
                 model_config,
@@ -138,6 +129,41 @@ def load_model(
         raise MemoryShortageError(
             f"{folder}: the model does not fit into the memory of {device}: {err}"
         ) from err
+
+
+def convert_model(folder: Path, config: EngineConfig, loading: Loading) -> None:
+    """Make and keep the converted weights that `load_model` looks for; nothing where there are none to make.
+
+    Raises:
+        ModelLoadError: and its kinds; as `load_model`, and where no folder takes them.
+        LoadCancelledError: `loading` was given up.
+    """
+    model_config, matched, weights = _open_runtime(folder, config)
+    with torch.no_grad():
+        _check_tied_head(folder, model_config, matched, weights.source)
+        weights.convert(loading)
+
+
+def _open_runtime(
+    folder: Path, config: EngineConfig
+) -> tuple[ModelConfig, MatchedTensors, RuntimeWeights]:
+    """Open a model's weights as they are to be loaded."""
+    model_config, source, matched = _examine(folder)
+    layout = Int4Layout.of(choose_device(config.device))
+    used = [
+        info
+        for info in matched.used
+        if info.name != HEAD or not model_config.tie_word_embeddings
+    ]
+    weights = RuntimeWeights(
+        path=folder,
+        source=source,
+        names=tuple(info.name for info in used),
+        formats=formats_of(source, used, config.weights, layout),
+        config=config,
+        layout=layout,
+    )
+    return model_config, matched, weights
 
 
 def _examine(folder: Path) -> tuple[ModelConfig, TensorSource, MatchedTensors]:
@@ -180,10 +206,14 @@ def _summarize(
     )
 
 
-def _check_tied_head(folder: Path, weights: TensorSource, prefix: str) -> None:
+def _check_tied_head(
+    folder: Path, config: ModelConfig, matched: MatchedTensors, weights: TensorSource
+) -> None:
     """Refuse a head that config.json calls tied to the embedding and that differs from it."""
-    embedding = weights.tensor(prefix + EMBEDDING)
+    if not (config.tie_word_embeddings and matched.has_head):
+        return
+    embedding = weights.tensor(matched.prefix + EMBEDDING)
     if not torch.equal(weights.tensor(HEAD).to(embedding.dtype), embedding):
         raise WeightFormatError(
-            f"{folder}: config.json says tie_word_embeddings, but tensor {HEAD!r} differs from {prefix + EMBEDDING!r}"
+            f"{folder}: config.json says tie_word_embeddings, but tensor {HEAD!r} differs from {matched.prefix + EMBEDDING!r}"
         )

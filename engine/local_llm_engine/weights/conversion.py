@@ -21,6 +21,8 @@ from .safetensors import SafetensorsFolder
 from .safetensors_header import TensorInfo, read_header
 
 type Progress = Callable[[float], None]
+# Is called between two pieces of work, and raises where the rest is wanted no more.
+type Check = Callable[[], None]
 
 CHECKSUM = "checksum"
 _WORD_BYTES = 8
@@ -58,6 +60,7 @@ class Conversion:
     names: tuple[str, ...]
     formats: Mapping[str, Format]
     block: int
+    check: Check
 
     def convert(self, name: str) -> RuntimeMatrix:
         """Bring one matrix into its format."""
@@ -67,9 +70,13 @@ class Conversion:
             self.source.infos[name].shape,
             weights,
             block=self.block,
-            let_go=self.source.let_go,
+            let_go=self._end_piece,
         )
         return RuntimeMatrix(weights=weights, parts=parts)
+
+    def _end_piece(self) -> None:
+        self.source.let_go()
+        self.check()
 
     def tensors(self, name: str) -> dict[str, Tensor]:
         """Make all that a file holds of one tensor, by the names that it has there."""
@@ -153,7 +160,9 @@ class ConvertedFile:
         if found != conversion.layout() or CHECKSUM not in infos:
             raise WeightFormatError(f"{file}: holds other tensors than it should")
         try:
-            expected, checksum = _read_checksum(file, infos[CHECKSUM].start)
+            expected, checksum = _read_checksum(
+                file, infos[CHECKSUM].start, conversion.check
+            )
         except OSError as err:
             raise WeightFormatError(
                 f"{file}: cannot be read: {err.strerror or err}"
@@ -192,6 +201,7 @@ def write_converted(
         for tensor in conversion.tensors(name).values():
             flat = tensor.contiguous().view(-1).view(torch.uint8)
             for start in range(0, flat.numel(), _PIECE_BYTES):
+                conversion.check()
                 piece = flat[start : start + _PIECE_BYTES]
                 # A copy: the sum takes whole words, and mapped tensors lie anywhere.
                 padded = torch.zeros(_aligned(piece.numel()), dtype=torch.uint8)
@@ -224,7 +234,7 @@ def _header(conversion: Conversion) -> tuple[bytes, int]:
     return len(text).to_bytes(_WORD_BYTES, "little") + text, data_bytes
 
 
-def _read_checksum(file: Path, data_bytes: int) -> tuple[int, int]:
+def _read_checksum(file: Path, data_bytes: int, check: Check) -> tuple[int, int]:
     """Return the sum that a file names and that of its words."""
     checksum = 0
     buffer = torch.empty(_PIECE_BYTES, dtype=torch.uint8)
@@ -233,6 +243,7 @@ def _read_checksum(file: Path, data_bytes: int) -> tuple[int, int]:
         stream.seek(_WORD_BYTES + int.from_bytes(stream.read(_WORD_BYTES), "little"))
         left = data_bytes
         while left:
+            check()
             count = stream.readinto(view[: min(left, _PIECE_BYTES)])
             if not count or count % _WORD_BYTES:
                 raise OSError("the file ends early")

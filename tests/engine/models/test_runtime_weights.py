@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+import fcntl
 import multiprocessing
 import os
 from pathlib import Path
 import shutil
-import time
+from typing import Any
 
 import pytest
 import torch
@@ -15,9 +16,14 @@ from torch import Tensor
 
 from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.config import EngineConfig
+from local_llm_engine.errors import (
+    ConversionError,
+    LoadCancelledError,
+    NotConvertedError,
+)
 from local_llm_engine.models.fingerprint import fingerprint
 from local_llm_engine.models.model import Model
-from local_llm_engine.models.registry import load_model
+from local_llm_engine.models.registry import Loading, convert_model, load_model
 from local_llm_engine.weights import conversion, kept_weights
 from local_llm_engine.weights.quantized import WeightSource
 
@@ -50,7 +56,7 @@ def logits(model: Model) -> Tensor:
 
 
 def kept(folder: Path) -> list[Path]:
-    return sorted((folder / kept_weights.FOLDER).iterdir())
+    return sorted(path for path in (folder / kept_weights.FOLDER).glob("*"))
 
 
 def test_the_second_load_converts_nothing(
@@ -179,7 +185,7 @@ def test_without_any_folder_every_load_converts_and_says_so(
     refuse_beside(folder, monkeypatch)
     conversions.clear()
     shares: list[float] = []
-    model = load_model(folder, CONFIG, shares.append)
+    model = load_model(folder, CONFIG, Loading(on_converted=shares.append))
     assert conversions
     assert torch.equal(logits(model), expected)
     (notice,) = model.weights.notices
@@ -203,7 +209,7 @@ def test_a_full_disk_is_left_alone(
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     model = load_model(folder, CONFIG)
     assert "no room" in model.weights.notices[0]
-    assert kept(folder) == []
+    assert not (folder / kept_weights.FOLDER).exists()
 
 
 def test_progress_is_told_and_logged(
@@ -211,7 +217,7 @@ def test_progress_is_told_and_logged(
 ) -> None:
     caplog.set_level("INFO")
     shares: list[float] = []
-    load_model(folder, CONFIG, shares.append)
+    load_model(folder, CONFIG, Loading(on_converted=shares.append))
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
     assert "model become int4, once: 100 %" in caplog.text
@@ -226,20 +232,124 @@ def test_what_fails_halfway_leaves_nothing(
     monkeypatch.setattr(conversion.Conversion, "convert", failing)
     with pytest.raises(KeyboardInterrupt):
         load_model(folder, CONFIG)
-    assert kept(folder) == []
+    assert not (folder / kept_weights.FOLDER).exists()
 
 
-def test_what_a_crash_left_goes_after_a_day(folder: Path) -> None:
+class Patience:
+    """Is lost after it was asked for a number of times."""
+
+    def __init__(self, num_times: int) -> None:
+        self.num_left = num_times
+
+    def __call__(self) -> bool:
+        self.num_left -= 1
+        return self.num_left < 0
+
+
+@pytest.mark.parametrize("num_times", [0, 1, 20])
+@pytest.mark.parametrize("run", [load_model, convert_model])
+def test_a_conversion_that_is_given_up_ends_and_leaves_nothing(
+    folder: Path, run: Callable[..., object], num_times: int
+) -> None:
+    patience = Patience(num_times)
+    with pytest.raises(LoadCancelledError):
+        run(folder, CONFIG, Loading(is_cancelled=patience))
+    assert patience.num_left == -1
+    assert not (folder / kept_weights.FOLDER).exists()
+    model = load_model(folder, CONFIG)
+    assert model.weights.notices == ()
+
+
+@pytest.mark.parametrize("weights", ["bf16", "int4"])
+def test_a_load_without_a_conversion_can_be_given_up_too(
+    folder: Path, weights: Any
+) -> None:
+    config = replace(CONFIG, weights=weights)
+    convert_model(folder, config, Loading())
+    with pytest.raises(LoadCancelledError):
+        load_model(folder, config, Loading(is_cancelled=Patience(5)))
+
+
+def test_a_damaged_file_is_not_made_anew_where_nothing_may_be_converted(
+    folder: Path, conversions: list[str]
+) -> None:
+    loading = Loading(may_convert=False)
+    with pytest.raises(NotConvertedError, match="int4"):
+        load_model(folder, CONFIG, loading)
+    convert_model(folder, CONFIG, Loading())
+    assert load_model(folder, CONFIG, loading).weights.format == "int4"
+    flip_a_bit(kept(folder)[0])
+    conversions.clear()
+    with pytest.raises(NotConvertedError):
+        load_model(folder, CONFIG, loading)
+    assert not conversions
+
+
+def test_converting_makes_what_the_load_finds(
+    folder: Path, conversions: list[str]
+) -> None:
+    shares: list[float] = []
+    convert_model(folder, CONFIG, Loading(on_converted=shares.append))
+    assert shares[-1] == 1.0
+    conversions.clear()
+    convert_model(folder, CONFIG, Loading())
+    load_model(folder, CONFIG)
+    assert not conversions
+
+
+def test_there_is_nothing_to_convert_where_weights_stay_as_they_are(
+    folder: Path,
+) -> None:
+    convert_model(folder, replace(CONFIG, weights="auto"), Loading())
+    assert not (folder / kept_weights.FOLDER).exists()
+
+
+def test_converting_tells_why_no_folder_takes_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_beside(folder, monkeypatch)
+    with pytest.raises(ConversionError, match=f"{folder}/local_llm: .*exists"):
+        convert_model(folder, CONFIG, Loading())
+    with pytest.raises(ConversionError, match="no folder"):
+        convert_model(NANO_PATH, CONFIG, Loading())
+
+
+def test_with_a_folder_for_weights_nothing_is_written_beside_the_model(
+    folder: Path, tmp_path: Path, conversions: list[str]
+) -> None:
+    own = tmp_path / "weights"
+    config = replace(CONFIG, weights_folder=own, cache_folder=tmp_path / "cache")
+    load_model(folder, config)
+    assert len(list(own.iterdir())) == 1
+    assert not (folder / kept_weights.FOLDER).exists()
+    assert not (tmp_path / "cache").exists()
+    conversions.clear()
+    load_model(folder, config)
+    assert not conversions
+
+
+def test_what_lies_beside_the_model_already_is_taken(
+    folder: Path, tmp_path: Path, conversions: list[str]
+) -> None:
+    load_model(folder, CONFIG)
+    conversions.clear()
+    load_model(folder, replace(CONFIG, weights_folder=tmp_path / "weights"))
+    assert not conversions
+    assert not (tmp_path / "weights").exists()
+
+
+def test_what_a_process_left_that_died_goes_and_what_one_writes_stays(
+    folder: Path,
+) -> None:
     own = folder / kept_weights.FOLDER
     own.mkdir()
-    old, new = own / "old.partial", own / "new.partial"
-    old.touch()
-    new.touch()
-    yesterday = time.time() - 25 * 3600
-    os.utime(old, (yesterday, yesterday))
-    load_model(folder, CONFIG)
-    assert new.exists()
-    assert not old.exists()
+    left, held = own / "left.partial", own / "held.partial"
+    left.touch()
+    with held.open("wb") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        load_model(folder, CONFIG)
+    assert held.exists()
+    assert not left.exists()
 
 
 def load_in_a_process(folder: Path) -> list[float]:
