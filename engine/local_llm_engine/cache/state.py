@@ -10,12 +10,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+# On a CPU a bfloat16 product is compiled anew for every shape, which takes longer than some products do: so what
+# grows with every token grows by so many at once.
+_PADDED_TO_TOKENS = 128
+
 
 class KVState:
     """Keys and values of one attention layer, in a buffer that never moves.
 
-    `keys`, `values`: [HKV, capacity, D]. Rows at and past the sequence's length are garbage. On a CPU
-    an untouched row costs address space only, so the buffer spans the whole context from the start.
+    `keys`, `values`: [HKV, capacity, D]. Rows at and past the sequence's length are garbage, but those of
+    `values` that `padded_rows` shows are finite. On a CPU an untouched row costs address space only, so the
+    buffer spans the whole context from the start.
     """
 
     def __init__(
@@ -28,19 +33,40 @@ class KVState:
         device: torch.device,
     ) -> None:
         """Reserve room for `capacity` tokens."""
+        compiled = device.type == "cpu" and dtype == torch.bfloat16
+        self._multiple = _PADDED_TO_TOKENS if compiled else 1
         self.keys = torch.empty(
-            num_heads, capacity, head_dim, dtype=dtype, device=device
+            num_heads,
+            self._padded(capacity),
+            head_dim,
+            dtype=dtype,
+            device=device,
         )
         self.values = torch.empty_like(self.keys)
 
-    def append(
-        self, position: int, keys: Tensor, values: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Write rows [HKV, T, D] at `position`; return views [HKV, position + T, D] of all rows so far."""
-        end = position + keys.shape[1]
+    def append(self, position: int, keys: Tensor, values: Tensor) -> None:
+        """Write rows [HKV, T, D] at `position`."""
+        num_tokens = keys.shape[1]
+        end = position + num_tokens
         self.keys[:, position:end] = keys
         self.values[:, position:end] = values
-        return self.keys[:, :end], self.values[:, :end]
+        if num_tokens > 1 or position % self._multiple == 0:
+            self.clear_padding(end)
+
+    def clear_padding(self, length: int) -> None:
+        """Put finite numbers where `padded_rows` looks past `length`."""
+        self.values[:, length : self._padded(length)] = 0
+
+    def rows(self, length: int) -> tuple[Tensor, Tensor]:
+        """Return views [HKV, length, D] of the first keys and values."""
+        return self.keys[:, :length], self.values[:, :length]
+
+    def padded_rows(self, length: int) -> tuple[Tensor, Tensor]:
+        """Return views of at least `length` rows, in few different sizes; values past it are finite."""
+        return self.rows(self._padded(length))
+
+    def _padded(self, length: int) -> int:
+        return -(-length // self._multiple) * self._multiple
 
 
 class DeltaState:
@@ -170,6 +196,8 @@ class SequenceState:
         ):
             layer.conv.copy_(conv)
             layer.delta.copy_(delta)
+        for kv in self._kv:
+            kv.clear_padding(checkpoint.length)
         self.length = checkpoint.length
 
     def read_kv(self, start: int, end: int) -> KVRun:

@@ -137,8 +137,10 @@ def _attend(
 ) -> Tensor:
     """Turn query [T, HQ, D] and key [T, HKV, D] by their positions, append KV to `state`, and attend; [T, HQ, D]."""
     query = rotate(query, *rotation).to(value.dtype)
-    keys, values = state.append(
+    state.append(
         position, rotate(key, *rotation).transpose(0, 1), value.transpose(0, 1)
     )
-    attend = attention_one_row if query.shape[0] == 1 else attention
-    return attend(query, keys, values)
+    length = position + query.shape[0]
+    if query.shape[0] == 1:
+        return attention_one_row(query, *state.padded_rows(length), length)
+    return attention(query, *state.rows(length))

@@ -80,8 +80,20 @@ def test_fast_equals_reference(
 @pytest.mark.parametrize("heads", HEADS)
 @pytest.mark.parametrize("prefix", [1, 2, 65, 300])
 def test_one_row_equals_reference(prefix: int, heads: tuple[int, int]) -> None:
-    inputs = random_inputs((1, prefix), heads)
-    assert_close(attention_one_row(*inputs), attention_reference(*inputs))
+    query, keys, values = random_inputs((1, prefix), heads)
+    assert_close(
+        attention_one_row(query, keys, values, prefix),
+        attention_reference(query, keys, values),
+    )
+
+
+@pytest.mark.parametrize("prefix", [1, 65])
+def test_what_follows_the_prefix_counts_for_nothing(prefix: int) -> None:
+    query, keys, values = random_inputs((1, 100))
+    expected = attention_one_row(query, keys, values, prefix)
+    keys[:, prefix:] = float("nan")
+    values[:, prefix:] = 1e30
+    assert torch.equal(attention_one_row(query, keys, values, prefix), expected)
 
 
 @pytest.mark.parametrize("stretch", [(1, 300), (65, 265)], ids=["one row", "65 rows"])
@@ -92,7 +104,7 @@ def test_bfloat16_within_rounding(stretch: tuple[int, int]) -> None:
     assert output.dtype == torch.bfloat16
     assert_close(output.float(), expected, rtol=2e-2, atol=2e-2)
     assert_close(
-        attention_one_row(query[-1:], keys, values).float(),
+        attention_one_row(query[-1:], keys, values, keys.shape[1]).float(),
         expected[-1:],
         rtol=2e-2,
         atol=2e-2,
