@@ -8,6 +8,8 @@ from demo_house.arguments import folder, new_file
 from . import cache_speed, loading, loop_lag, quality
 from .random_weights import SIZES
 from .reread.bench import bench as reread
+from .speed.bench import bench as speed
+from .speed.cases import CASES
 
 
 def main() -> int:
@@ -51,6 +53,11 @@ def main() -> int:
             "reread", help="how much of a home's prompts is read again, and why"
         )
     )
+    _add_speed(
+        commands.add_parser(
+            "speed", help="how many tokens a second are read and written"
+        )
+    )
     options = parser.parse_args()
     result: int = options.bench(options)
     return result
@@ -64,15 +71,7 @@ def _add_reread(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--device", choices=("cpu", "cuda"), default="cpu", help="where ours runs"
     )
-    command.add_argument(
-        "--threads", type=int, metavar="N", help="threads for ours and for the peer"
-    )
-    command.add_argument(
-        "--peer", type=Path, metavar="FILE", help="a llama-server to ask beside ours"
-    )
-    command.add_argument(
-        "--peer-model", type=Path, metavar="FILE", help="the peer's model, a .gguf"
-    )
+    _add_peer(command, "a llama-server to ask beside ours")
     command.add_argument(
         "--quick", action="store_true", help="4 satellites, short foreign prompts"
     )
@@ -80,6 +79,63 @@ def _add_reread(command: argparse.ArgumentParser) -> None:
         "--chart", type=Path, metavar="FOLDER", help="draw reread.png and reread.svg"
     )
     _add_json(command)
+
+
+def _add_speed(command: argparse.ArgumentParser) -> None:
+    command.set_defaults(bench=speed)
+    models = command.add_mutually_exclusive_group()
+    _add_model(models)
+    _add_random_weights(models)
+    command.add_argument(
+        "--weights", choices=("bf16", "int8", "int4"), default="int4", help="of ours"
+    )
+    names = [case.name for case in CASES]
+    command.add_argument(
+        "--cases",
+        nargs="+",
+        choices=names,
+        metavar="CASE",
+        help=f"only these of {', '.join(names)}",
+    )
+    command.add_argument(
+        "--repetitions",
+        type=_positive,
+        default=5,
+        metavar="N",
+        help="samples of each case, in turns with the peer",
+    )
+    _add_peer(command, "a llama-bench to run in turns with ours")
+    command.add_argument(
+        "--no-avx512",
+        action="store_true",
+        help="ours as on a processor without AVX-512; no limit holds for it",
+    )
+    command.add_argument(
+        "--profile", action="store_true", help="tell the operations of each case, too"
+    )
+    command.add_argument(
+        "--chart", type=Path, metavar="FOLDER", help="draw speed.png and speed.svg"
+    )
+    _add_json(command)
+
+
+def _positive(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(
+            f"a whole number of at least 1 is wanted, not {text}"
+        )
+    return number
+
+
+def _add_peer(command: argparse.ArgumentParser, what: str) -> None:
+    command.add_argument(
+        "--threads", type=int, metavar="N", help="threads for ours and for the peer"
+    )
+    command.add_argument("--peer", type=Path, metavar="FILE", help=what)
+    command.add_argument(
+        "--peer-model", type=Path, metavar="FILE", help="the peer's model, a .gguf"
+    )
 
 
 def _add_model(command: argparse._ActionsContainer) -> None:

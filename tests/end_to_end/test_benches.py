@@ -7,7 +7,9 @@ import subprocess
 import sys
 from typing import Any
 
-from tests.benches import fake_llama_server
+import pytest
+
+from tests.benches import fake_llama_bench, fake_llama_server
 
 ROOT = Path(__file__).resolve().parents[2]
 PATH = os.pathsep.join((str(ROOT / "scripts"), str(ROOT / "engine")))
@@ -31,17 +33,20 @@ def run_bench(folder: Path, *arguments: str) -> dict[str, Any]:
     return result
 
 
-def test_reread(tmp_path: Path) -> None:
-    program, model = tmp_path / "llama-server", tmp_path / "model.gguf"
-    program.write_text(
-        f'#!/bin/sh\nexec {sys.executable} {fake_llama_server.__file__} "$@"\n'
-    )
+def peer_options(folder: Path, script: str) -> tuple[str, ...]:
+    """Make a program of a script and a model's file, and name them to a bench."""
+    program, model = folder / "peer", folder / "model.gguf"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {script} "$@"\n')
     program.chmod(0o755)
     model.touch()
+    return "--peer", str(program), "--peer-model", str(model)
+
+
+def test_reread(tmp_path: Path) -> None:
     result = run_bench(
         tmp_path,
         *("reread", "--quick", "--chart", str(tmp_path / "chart")),
-        *("--peer", str(program), "--peer-model", str(model)),
+        *peer_options(tmp_path, fake_llama_server.__file__),
     )
     rows = result["rows"]
     assert [row for row in rows if not row["ok"]] == []
@@ -93,3 +98,47 @@ def test_loading(tmp_path: Path) -> None:
         ("int8", False),
     ]
     assert all(own["weights_bytes"] < 4_000_000 for own in loads)
+
+
+def test_speed(tmp_path: Path) -> None:
+    result = run_bench(
+        tmp_path,
+        *("speed", "--repetitions", "1", "--profile"),
+        *("--cases", "prefill-16", "decode-0", "first-token"),
+        *("--chart", str(tmp_path / "chart")),
+        *peer_options(tmp_path, fake_llama_bench.__file__),
+    )
+    reading, writing, asking = result["figures"]
+    for own, peer_seconds in (
+        (reading, 0.016),
+        (writing, 64 * 0.02),
+        (asking, 0.036),
+    ):
+        assert own["peer_seconds"] == pytest.approx(peer_seconds)
+        assert own["ratio"] == pytest.approx(peer_seconds / own["seconds"])
+        assert own["ok"] == (own["ratio"] >= own["least_ratio"])
+    for own in (reading, writing):
+        assert own["read_share"] > 0
+        assert own["gemm_share"] > 0
+    assert writing["bytes_per_token"] > reading["bytes_per_token"] > 0
+    assert result["weights"] == "int4"
+    assert set(result["machine"]["operations_per_second"]) == {
+        "float32",
+        "bfloat16",
+        "int8",
+    }
+    assert {file.name for file in (tmp_path / "chart").iterdir()} == {
+        "speed.png",
+        "speed.svg",
+    }
+
+
+def test_speed_without_avx512(tmp_path: Path) -> None:
+    result = run_bench(
+        tmp_path,
+        *("speed", "--repetitions", "1", "--no-avx512", "--weights", "int8"),
+        *("--cases", "prefill-16"),
+    )
+    assert result["capability"] == "AVX2"
+    assert result["dtype"] == "float32"
+    assert [own["least_ratio"] for own in result["figures"]] == [None]
