@@ -116,14 +116,22 @@ def _plan(arguments: argparse.Namespace) -> str:
     if memory := Engine.memory(arguments.device):
         sizes["memory_total_bytes"] = memory.total_bytes
         sizes["memory_available_bytes"] = memory.available_bytes
+    choices = {choice: need.nbytes for choice, need in plan.weights_by_choice.items()}
     if arguments.json:
-        return json.dumps({**_words(plan), **sizes}, indent=2)
+        told = {**_words(plan), **sizes, "weights_bytes_by_choice": choices}
+        return json.dumps(told, indent=2)
     title = "{model} ({architecture}) on {device} in {dtype}, weights {weights}, {context_length} tokens of context"
-    rows = (
-        f"  {_LABELS[key].format(satellites=arguments.satellites):30} {size / 1024**2:12,.1f} MiB"
-        for key, size in sizes.items()
+    rows = {
+        **{f"weights with --weights {name}": size for name, size in choices.items()},
+        **{
+            _LABELS[key].format(satellites=arguments.satellites): size
+            for key, size in sizes.items()
+        },
+    }
+    lines = (
+        f"  {label:30} {size / 1024**2:12,.1f} MiB" for label, size in rows.items()
     )
-    return "\n".join([title.format(**_words(plan)), *rows])
+    return "\n".join([title.format(**_words(plan)), *lines])
 
 
 def _words(plan: EnginePlan) -> dict[str, str | int]:

@@ -84,7 +84,9 @@ def test_plan_as_a_table(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
         title
         == "nano (qwen3_5_text) on cpu in float32, weights bf16, 4096 tokens of context"
     )
-    assert rows[0].split() == ["weights", "12.8", "MiB"]
+    sizes = dict(row.strip().removesuffix(" MiB").rsplit(maxsplit=1) for row in rows)
+    assert sizes["weights"] == sizes["weights with --weights auto"] == "12.8"
+    assert float(sizes["weights with --weights int4"]) < 3.5
     assert any("cached for 3 satellites" in row for row in rows)
     assert len({len(row) for row in rows}) == 1
 
@@ -95,6 +97,7 @@ def test_plan_as_json(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     told = json.loads(capsys.readouterr().out)
     plan = Engine.plan(NANO_PATH, EngineConfig(prompt_cache_bytes=1 << 29))
     assert told["dtype"] == "float32"
+    assert told["weights_bytes_by_choice"]["auto"] == plan.weights_bytes
     assert told["slots_bytes"] == plan.slots_bytes
     assert told["satellites_bytes"] == plan.satellites_bytes(7)
     assert told["ram_bytes"] == plan.ram_bytes

@@ -5,6 +5,7 @@ Asks no machine, and allocates nothing.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ..cache.placement import grid_interval
 from ..config import Weights
@@ -15,6 +16,7 @@ from ..weights.quantizing import Format, format_bytes
 from .config import ModelConfig
 from .memory import DeviceMemory
 from .model import ModelSummary
+from .weight_formats import main_format
 
 # A house of a hundred entities with its tools, in tokens.
 TYPICAL_PROMPT_TOKENS = 5_000
@@ -27,6 +29,20 @@ _FLOAT32_BYTES = 4
 _HALF_BYTES = 2
 # The ends of the names of small tensors that are computed with in float32, whatever the model's dtype.
 _IN_FLOAT32 = ("norm.weight", "A_log", "dt_bias", "conv1d.weight", "mlp.gate.weight")
+# Stands in the names of all tensors of which a token passes only some experts' part.
+_EXPERTS = ".experts."
+
+
+class WeightsNeed(NamedTuple):
+    """What weights take in memory.
+
+    `format` is that of most of them: "int4", "int8", or "bf16" where all are in the model's dtype;
+    `bytes_a_token` are those that are read for every token of an answer.
+    """
+
+    format: str
+    nbytes: int
+    bytes_a_token: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +81,8 @@ class EnginePlan:
 
     The slots hold the state of live sequences, each with room for the context length.
     `weights` is the format of most weights: "int4", "int8", or "bf16" where all are in `dtype`;
-    `weights_by_choice` says which that would be with each choice of `EngineConfig.weights`, and what all
-    weights would take. `prompt_cache_bytes` is what finished prompts may take in RAM. On a CPU, weights in
+    `weights_by_choice` says what it would be with each choice of `EngineConfig.weights`;
+    `is_int4_slow` says that int4 weights save memory here, and no time. `prompt_cache_bytes` is what finished prompts may take in RAM. On a CPU, weights in
     a format of our own, or stored in `dtype`, stay in their file and only fill memory that would otherwise
     be free.
     """
@@ -77,14 +93,15 @@ class EnginePlan:
     weights: str
     context_length: int
     weights_bytes: int
-    weights_by_choice: Mapping[Weights, tuple[str, int]]
+    weights_by_choice: Mapping[Weights, WeightsNeed]
+    is_int4_slow: bool
     state: StateBytes
     prompt_cache_bytes: int
 
     def with_weights(self, choice: Weights) -> EnginePlan:
         """Return the plan with another choice of `EngineConfig.weights`."""
-        weights, weights_bytes = self.weights_by_choice[choice]
-        return replace(self, weights=weights, weights_bytes=weights_bytes)
+        need = self.weights_by_choice[choice]
+        return replace(self, weights=need.format, weights_bytes=need.nbytes)
 
     @property
     def kv_bytes_per_1000_tokens(self) -> int:
@@ -152,19 +169,33 @@ class EnginePlan:
         )
 
 
-def weights_bytes(
+def weights_need(
     tensors: Iterable[StoredInfo],
     formats: Mapping[str, Format],
+    config: ModelConfig,
     *,
     element_bytes: int,
-    left_out: str | None,
+    looked_up: str | None,
+) -> WeightsNeed:
+    """Add up what tensors take once they are loaded: in `formats`, as `_IN_FLOAT32`, or in the model's dtype.
+
+    Of the tensor `looked_up`, one row is read for a token, and of experts those that a token chooses.
+    """
+    experts = config.experts
+    chosen = experts.num_experts_per_tok / experts.num_experts if experts else 1.0
+    nbytes, a_token = 0, 0.0
+    for tensor in tensors:
+        own = _loaded_bytes(tensor, formats, element_bytes)
+        nbytes += own
+        if tensor.name != looked_up:
+            a_token += own * (chosen if _EXPERTS in tensor.name else 1.0)
+    return WeightsNeed(main_format(formats) or "bf16", nbytes, int(a_token))
+
+
+def _loaded_bytes(
+    tensor: StoredInfo, formats: Mapping[str, Format], element_bytes: int
 ) -> int:
-    """Add up what tensors take once they are loaded: in `formats`, as `_IN_FLOAT32`, or in the model's dtype."""
-
-    def nbytes(tensor: StoredInfo) -> int:
-        if own := formats.get(tensor.name):
-            return format_bytes(own, tensor.shape)
-        in_float32 = tensor.name.endswith(_IN_FLOAT32)
-        return tensor.num_elements * (_FLOAT32_BYTES if in_float32 else element_bytes)
-
-    return sum(nbytes(tensor) for tensor in tensors if tensor.name != left_out)
+    if own := formats.get(tensor.name):
+        return format_bytes(own, tensor.shape)
+    in_float32 = tensor.name.endswith(_IN_FLOAT32)
+    return tensor.num_elements * (_FLOAT32_BYTES if in_float32 else element_bytes)

@@ -23,10 +23,10 @@ from .experts import follow_layout
 from .gguf import open_gguf
 from .model import Model, ModelSummary
 from .placement import choose_device, choose_dtype
-from .plan import EnginePlan, StateBytes, weights_bytes
+from .plan import EnginePlan, StateBytes, weights_need
 from .runtime_weights import IsCancelled, Loading, OnConverted, RuntimeWeights
 from .tensor_names import HEAD, MatchedTensors, match_tensors, prefix_of
-from .weight_formats import formats_of, main_format
+from .weight_formats import formats_of
 
 __all__ = [
     "EnginePlan",
@@ -66,27 +66,30 @@ def plan_model(folder: Path, config: EngineConfig) -> EnginePlan:
     device = choose_device(config.device)
     dtype = choose_dtype(config.dtype, device, summary.num_parameters)
     layout = Int4Layout.of(device)
-    by_choice: dict[Weights, tuple[str, int]] = {}
-    for choice in get_args(Weights.__value__):
-        formats = formats_of(weights, matched.used, choice, layout)
-        nbytes = weights_bytes(
-            matched.used,
-            formats,
+    tied = model_config.tie_word_embeddings
+    used = [info for info in matched.used if info.name != HEAD or not tied]
+    by_choice = {
+        choice: weights_need(
+            used,
+            formats_of(weights, used, choice, layout),
+            model_config,
             element_bytes=dtype.itemsize,
-            left_out=HEAD if model_config.tie_word_embeddings else None,
+            looked_up=None if tied else matched.prefix + EMBEDDING,
         )
-        by_choice[choice] = (main_format(formats) or "bf16", nbytes)
-    main, nbytes = by_choice[config.weights]
+        for choice in get_args(Weights.__value__)
+    }
+    need = by_choice[config.weights]
     return EnginePlan(
         model=summary,
         device=device.type,
         dtype=str(dtype).removeprefix("torch."),
-        weights=main,
+        weights=need.format,
         context_length=min(
             summary.context_length, config.context_length or DEFAULT_CONTEXT_LENGTH
         ),
-        weights_bytes=nbytes,
+        weights_bytes=need.nbytes,
         weights_by_choice=MappingProxyType(by_choice),
+        is_int4_slow=not layout.has_kernel,
         state=StateBytes.of(
             model_config, element_bytes=dtype.itemsize, half=config.half_checkpoints
         ),

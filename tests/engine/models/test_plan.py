@@ -15,6 +15,7 @@ from local_llm_engine.errors import MemoryShortageError, ModelLoadError
 from local_llm_engine.models.memory import DeviceMemory
 from local_llm_engine.models.plan import EnginePlan
 from local_llm_engine.models.registry import load_model, plan_model
+from local_llm_engine.weights.runtime_matrix import Int4Layout
 
 from .checkpoints import TEXT_CONFIG, make_oracle, tensors_of, write_checkpoint
 from .oracles import KINDS, make, publish
@@ -94,6 +95,43 @@ def test_weights_take_what_the_plan_says(folder: Path, dtype: Any) -> None:
     assert frequencies.nbytes < 1000
     held = sum(tensor.nbytes for tensor in tensors.values())
     assert plan_model(folder, config).weights_bytes == held
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "part"),
+    [
+        ("llama", {"tie_word_embeddings": True}, {}),
+        ("llama", {"tie_word_embeddings": False}, {"embed_tokens": 1.0}),
+        (
+            "qwen3_moe",
+            {"num_experts": 8, "num_experts_per_tok": 2, "tie_word_embeddings": True},
+            {".experts.": 0.75},
+        ),
+    ],
+    ids=["tied", "untied", "experts"],
+)
+def test_a_token_reads_all_weights_but_other_tokens_rows_and_experts(
+    tmp_path: Path, kind: str, changes: dict[str, Any], part: dict[str, float]
+) -> None:
+    """`part` is what of the tensors whose names have this in them is not read."""
+    oracle = make(kind, changes)
+    plan = plan_model(publish(tmp_path, kind, oracle), EngineConfig(dtype="float32"))
+    need = plan.weights_by_choice["bf16"]
+    left = sum(
+        tensor.numel() * 4 * share
+        for name, tensor in oracle.named_parameters()
+        for words, share in part.items()
+        if words in name
+    )
+    assert need.nbytes == plan.weights_bytes
+    assert need.nbytes - need.bytes_a_token == left
+
+
+def test_whether_int4_is_slow_here_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    for has_kernel in (True, False):
+        layout = Int4Layout(block=64, has_kernel=has_kernel)
+        monkeypatch.setattr(Int4Layout, "of", lambda device, own=layout: own)
+        assert plan_of_nano().is_int4_slow is not has_kernel
 
 
 def test_bfloat16_weights_double_where_the_device_computes_in_float32(
