@@ -10,13 +10,13 @@ if (_engine := Path(__file__).parent / "engine").is_dir():
 from homeassistant.config_entries import ConfigEntryState
 from homeassistant.const import EVENT_HOMEASSISTANT_STOP, Platform
 from homeassistant.core import Event, HomeAssistant
-from homeassistant.exceptions import ConfigEntryError
+from homeassistant.exceptions import ConfigEntryError, ConfigEntryNotReady
 from homeassistant.helpers import config_validation as cv
 from homeassistant.helpers.typing import ConfigType
 
 from .const import DOMAIN
 from .engine_entity import async_register_engine_device
-from .failures import MEMORY_TOO_SMALL, EngineUnavailableError
+from .failures import LOADING_STOPPED, MEMORY_TOO_SMALL, EngineUnavailableError
 from .hub.left_models import async_tell_left_models
 from .insight import Insight
 from .machine.memory_issue import async_clear_memory_issue, async_raise_memory_issue
@@ -33,6 +33,8 @@ from .runtime import (
 from .services import async_setup_services
 from .warming.prefetch import Prefetch
 from .warming.warm_up import WarmUp
+from .weights.kept import async_remove_unused_weights
+from .weights.preparation import EngineInPreparation, async_prepare
 
 CONFIG_SCHEMA = cv.config_entry_only_config_schema(DOMAIN)
 # What stands for agents, and is replaced when one of them changes
@@ -55,7 +57,13 @@ async def async_setup_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> 
     except EngineUnavailableError as err:
         if err.failure.key == MEMORY_TOO_SMALL:
             async_raise_memory_issue(hass, entry)
-        raise ConfigEntryError(
+        # Home Assistant stops; there is nothing wrong with the entry.
+        kind = (
+            ConfigEntryNotReady
+            if err.failure.key == LOADING_STOPPED
+            else ConfigEntryError
+        )
+        raise kind(
             translation_domain=DOMAIN,
             translation_key=err.failure.key,
             translation_placeholders={"detail": err.failure.detail},
@@ -94,6 +102,10 @@ async def async_setup_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> 
     await hass.config_entries.async_forward_entry_setups(entry, PLATFORMS)
     warm_up.async_start()
     entry.async_on_unload(warm_up.async_stop)
+    if isinstance(engine, EngineInPreparation):
+        entry.async_create_background_task(
+            hass, async_prepare(hass, entry, engine), name=f"{DOMAIN} conversion"
+        )
     entry.async_on_unload(entry.add_update_listener(_async_entry_updated))
     return True
 
@@ -120,13 +132,14 @@ async def async_unload_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) ->
 
 
 async def async_remove_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> None:
-    """Leave nothing behind: what the engine kept on disk goes with the entry, and so do its issues.
+    """Leave nothing behind: what the engine kept on disk goes with the entry, converted weights too, and so do its issues.
 
     A downloaded model stays, and is told.
     """
     async_clear_memory_issue(hass, entry)
     async_tell_torch(hass, entry, None)
     await async_tell_left_models(hass)
+    await async_remove_unused_weights(hass)
     await async_remove_cache(hass, entry)
     await async_remove_history(hass, entry)
 

@@ -8,7 +8,9 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 
 from .engine_entity import EngineEntity
+from .failures import EnginePreparingError, request_failure
 from .runtime import LocalLlmConfigEntry
+from .weights.preparation import EngineInPreparation
 
 # A press only begins a warm-up.
 PARALLEL_UPDATES = 0
@@ -33,9 +35,16 @@ class WarmUpNowButton(EngineEntity, ButtonEntity):
     def __init__(self, entry: LocalLlmConfigEntry) -> None:
         """Warm what this entry's agents will be asked with."""
         super().__init__(entry, WARM_UP_NOW)
+        self._engine = entry.runtime_data.engine
         self._warm_up = entry.runtime_data.warm_up
 
     @override
     async def async_press(self) -> None:
-        """Begin, and do not wait: a first warm-up may take minutes."""
+        """Begin, and do not wait: a first warm-up may take minutes.
+
+        Raises:
+            HomeAssistantError: the engine is still being made ready.
+        """
+        if isinstance(self._engine, EngineInPreparation):
+            raise request_failure(EnginePreparingError(self._engine.percent_done))
         self._warm_up.async_run_now()

@@ -6,59 +6,29 @@ from typing import Any, override
 
 import probatio
 
-from homeassistant.components.assist_satellite import DOMAIN as SATELLITE_DOMAIN
 from homeassistant.config_entries import (
     SOURCE_RECONFIGURE,
-    ConfigEntryState,
     ConfigFlowResult,
     ConfigSubentryData,
     ConfigSubentryFlow,
     OptionsFlow,
+    UnknownEntry,
 )
 from homeassistant.const import CONF_DEVICE, CONF_MODEL
 from homeassistant.core import callback
-from homeassistant.helpers.selector import (
-    BooleanSelector,
-    NumberSelector,
-    NumberSelectorConfig,
-    NumberSelectorMode,
-    Selector,
-    SelectSelector,
-    SelectSelectorConfig,
-    SelectSelectorMode,
-    TextSelector,
-)
+from homeassistant.helpers.selector import BooleanSelector, TextSelector
 
 from .const import (
     BUILTIN_MODEL,
-    CONF_CONTEXT_LENGTH,
-    CONF_DISK_CACHE_GIB,
-    CONF_PROMPT_CACHE_GIB,
     CONF_WARM_UP,
-    CONF_WEIGHTS,
     DEFAULT_AGENT_NAME,
-    DEFAULT_DISK_CACHE_GIB,
-    DEFAULT_WEIGHTS,
-    DEVICES,
     DOMAIN,
     SUBENTRY_AI_TASK,
     SUBENTRY_CONVERSATION,
-    WEIGHTS,
 )
-from .failures import EngineUnavailableError
 from .flows.ai_task import AITaskSubentryFlow
 from .flows.conversation import ConversationSubentryFlow
-from .flows.hub import HubFlow
-from .machine.fit import (
-    SMALLEST_CONTEXT,
-    Machine,
-    Misfit,
-    misfit,
-    needs_in_words,
-    suggested_settings,
-    with_settings,
-)
-from .machine.model_check import async_check_device, async_machine
+from .flows.engine import EngineFlow
 from .runtime import LocalLlmConfigEntry
 from .settings import default_agent_data, default_task_data
 from .spoken import async_task_name
@@ -69,18 +39,8 @@ _OPTIONS_SCHEMA = probatio.Schema(
     {probatio.Required(CONF_WARM_UP, default=True): BooleanSelector()}
 )
 
-_GIB_SELECTOR = NumberSelector(
-    NumberSelectorConfig(
-        min=0,
-        max=1024,
-        step=0.25,
-        unit_of_measurement="GiB",
-        mode=NumberSelectorMode.BOX,
-    )
-)
 
-
-class LocalLlmConfigFlow(HubFlow, domain=DOMAIN):
+class LocalLlmConfigFlow(EngineFlow, domain=DOMAIN):
     """Asks for the model, then for the engine's settings."""
 
     VERSION = 1
@@ -128,69 +88,12 @@ class LocalLlmConfigFlow(HubFlow, domain=DOMAIN):
             field=CONF_MODEL,
         )
 
-    @override
-    async def async_step_engine(
-        self, user_input: dict[str, Any] | None = None
-    ) -> ConfigFlowResult:
-        """Say what the model needs and what this machine has, and ask for the device and what the engine may use of it."""
-        machine = await self._async_machine()
-        suggested = self._suggested_settings(machine)
-        settings = suggested if user_input is None else user_input
-        refusal = await self._async_refusal(user_input, machine) if user_input else None
-        if user_input and refusal is None:
-            return await self._async_settled(
-                {
-                    **user_input,
-                    CONF_CONTEXT_LENGTH: int(user_input[CONF_CONTEXT_LENGTH]),
-                }
-            )
-        plans = self._facts.plans
-        plan = with_settings(plans.get(settings[CONF_DEVICE], plans["cpu"]), settings)
-        return self.async_show_form(
-            step_id="engine",
-            data_schema=self.add_suggested_values_to_schema(
-                _engine_schema(suggested, self._facts.context_length), settings
-            ),
-            errors={refusal.field: refusal.key} if refusal else None,
-            description_placeholders={
-                "detail": "",
-                "model": self._facts.name,
-                "architecture": self._facts.architecture,
-                "context_length": str(self._facts.context_length),
-                **needs_in_words(
-                    plan, machine, len(self.hass.states.async_all(SATELLITE_DOMAIN))
-                ),
-                **(refusal.placeholders if refusal else {}),
-            },
-        )
-
     async def _async_take_builtin(self) -> ConfigFlowResult:
         if failure := await self._async_take_model(BUILTIN_MODEL):
             return self.async_abort(
                 reason=failure.key, description_placeholders={"detail": failure.detail}
             )
         return await self.async_step_engine()
-
-    async def _async_refusal(
-        self, settings: dict[str, Any], machine: Machine
-    ) -> Misfit | None:
-        """Say why an engine with these settings could not be loaded, and what to change."""
-        device = settings[CONF_DEVICE]
-        try:
-            await async_check_device(self.hass, device)
-        except EngineUnavailableError as err:
-            return Misfit(err.failure.key, CONF_DEVICE, {"detail": err.failure.detail})
-        return misfit(with_settings(self._facts.plans[device], settings), machine)
-
-    async def _async_machine(self) -> Machine:
-        """Return what this machine has, as if the engine that is to be replaced had gone."""
-        machine = await async_machine(self.hass)
-        if self.source != SOURCE_RECONFIGURE:
-            return machine
-        entry: LocalLlmConfigEntry = self._get_reconfigure_entry()
-        if entry.state is not ConfigEntryState.LOADED:
-            return machine
-        return machine.without(entry.runtime_data.engine.status())
 
     def _folder(self, text: str) -> str:
         """Return the one name of a folder or file; one without a root lies in Home Assistant's folder."""
@@ -199,24 +102,6 @@ class LocalLlmConfigFlow(HubFlow, domain=DOMAIN):
         with suppress(RuntimeError):
             path = path.expanduser()
         return str(Path(self.hass.config.path(str(path))).resolve())
-
-    def _suggested_settings(self, machine: Machine) -> dict[str, Any]:
-        """Return what to suggest: the entry's own settings, as far as they fit the model, or what fits the machine."""
-        suggested = {
-            CONF_DEVICE: DEVICES[0],
-            CONF_DISK_CACHE_GIB: DEFAULT_DISK_CACHE_GIB,
-            **suggested_settings(self._facts.plans[DEVICES[0]], machine),
-        }
-        if self.source != SOURCE_RECONFIGURE:
-            return suggested
-        current = self._get_reconfigure_entry().data
-        context_length = min(current[CONF_CONTEXT_LENGTH], self._facts.context_length)
-        return {
-            **suggested,
-            CONF_WEIGHTS: DEFAULT_WEIGHTS,
-            **current,
-            CONF_CONTEXT_LENGTH: context_length,
-        }
 
     @override
     async def _async_finish(self, settings: dict[str, Any]) -> ConfigFlowResult:
@@ -280,40 +165,14 @@ class LocalLlmOptionsFlow(OptionsFlow):
         self, user_input: dict[str, Any] | None = None
     ) -> ConfigFlowResult:
         """Ask, and store the answer."""
+        try:
+            options = self.config_entry.options
+        except UnknownEntry:
+            # Somebody has removed it while the form was open.
+            return self.async_abort(reason="entry_removed")
         if user_input is not None:
             return self.async_create_entry(data=user_input)
         return self.async_show_form(
             step_id="init",
-            data_schema=self.add_suggested_values_to_schema(
-                _OPTIONS_SCHEMA, self.config_entry.options
-            ),
+            data_schema=self.add_suggested_values_to_schema(_OPTIONS_SCHEMA, options),
         )
-
-
-def _engine_schema(suggested: dict[str, Any], context_limit: int) -> probatio.Schema:
-    """Return the form of the engine's settings for a model that was made for so many tokens."""
-    devices = SelectSelectorConfig(options=list(DEVICES), translation_key=CONF_DEVICE)
-    context = NumberSelectorConfig(
-        min=min(SMALLEST_CONTEXT, context_limit),
-        max=context_limit,
-        step=1,
-        mode=NumberSelectorMode.BOX,
-    )
-    weights = SelectSelectorConfig(
-        options=list(WEIGHTS),
-        translation_key=CONF_WEIGHTS,
-        mode=SelectSelectorMode.DROPDOWN,
-    )
-    selectors: dict[str, Selector[Any]] = {
-        CONF_DEVICE: SelectSelector(devices),
-        CONF_PROMPT_CACHE_GIB: _GIB_SELECTOR,
-        CONF_DISK_CACHE_GIB: _GIB_SELECTOR,
-        CONF_CONTEXT_LENGTH: NumberSelector(context),
-        CONF_WEIGHTS: SelectSelector(weights),
-    }
-    return probatio.Schema(
-        {
-            probatio.Required(name, default=suggested[name]): selector
-            for name, selector in selectors.items()
-        }
-    )

@@ -7,8 +7,10 @@ from local_llm_engine.errors import (
     ChatTemplateError,
     ConfigError,
     ContextLengthError,
+    ConversionError,
     EngineClosedError,
     EngineError,
+    LoadCancelledError,
     MemoryShortageError,
     ModelLoadError,
     OutOfMemoryError,
@@ -36,6 +38,16 @@ class EngineUnavailableError(Exception):
         self.failure = failure
 
 
+class EnginePreparingError(EngineError):
+    """The engine takes no request yet: its weights are being converted."""
+
+    def __init__(self, percent_done: int) -> None:
+        """Keep how far that is."""
+        super().__init__(f"the weights are being converted: {percent_done} %")
+        self.percent_done = percent_done
+
+
+LOADING_STOPPED: Final = "loading_stopped"
 MEMORY_TOO_SMALL: Final = "memory_too_small"
 
 # The most special first: the engine's errors form a tree.
@@ -43,9 +55,11 @@ _LOAD_FAILURES: tuple[tuple[type[Exception], str], ...] = (
     (UnsupportedModelError, "model_unsupported"),
     (WeightFormatError, "weights_damaged"),
     (ChatTemplateError, "template_unusable"),
-    (MemoryShortageError, "memory_too_small"),
+    (MemoryShortageError, MEMORY_TOO_SMALL),
+    (ConversionError, "weights_not_kept"),
     (ModelLoadError, "model_unreadable"),
     (ConfigError, "settings_invalid"),
+    (LoadCancelledError, LOADING_STOPPED),
     (ImportError, "torch_broken"),
     (OutOfMemoryError, MEMORY_TOO_SMALL),
     (MemoryError, MEMORY_TOO_SMALL),
@@ -54,6 +68,7 @@ _LOAD_FAILURES: tuple[tuple[type[Exception], str], ...] = (
 _REQUEST_FAILURES: tuple[tuple[type[EngineError], str], ...] = (
     (ContextLengthError, "context_too_long"),
     (RequestError, "request_refused"),
+    (EnginePreparingError, "engine_preparing"),
     (EngineClosedError, "engine_closed"),
     (OutOfMemoryError, "out_of_memory"),
     (EngineError, "generation_failed"),
@@ -84,4 +99,6 @@ def _facts(error: EngineError) -> dict[str, str]:
         return {"tokens": str(error.num_prompt_tokens), "limit": str(error.limit)}
     if isinstance(error, OutOfMemoryError):
         return {"device": error.device}
+    if isinstance(error, EnginePreparingError):
+        return {"percent": str(error.percent_done)}
     return {"detail": str(error)}

@@ -15,8 +15,7 @@ from .const import EVENT_REQUEST
 from .machine.memory_issue import async_clear_memory_issue, async_raise_memory_issue
 
 if TYPE_CHECKING:
-    from local_llm_engine.service import Engine
-
+    from .entry_engine import EntryEngine
     from .runtime import LocalLlmConfigEntry
     from .warming.warm_up import WarmUp
 
@@ -37,7 +36,7 @@ class Insight:
         self,
         hass: HomeAssistant,
         entry: LocalLlmConfigEntry,
-        engine: Engine,
+        engine: EntryEngine,
         warm_up: WarmUp,
     ) -> None:
         """Wait for `async_start`."""
@@ -55,7 +54,7 @@ class Insight:
         """Follow the engine and its warm-up."""
         self._sources = [
             self._engine.add_record_listener(self._hand_over),
-            self._warm_up.async_add_listener(self._async_tell),
+            self._warm_up.async_add_listener(self.async_tell),
             async_track_time_interval(self._hass, self._async_tick, _TICK),
         ]
 
@@ -102,7 +101,7 @@ class Insight:
         self._hass.bus.async_fire(
             EVENT_REQUEST, {"entry_id": self._entry.entry_id, **as_event_data(record)}
         )
-        self._async_tell()
+        self.async_tell()
 
     def _forget_older_days(self) -> None:
         oldest = dt_util.utcnow() - _DAY
@@ -111,10 +110,11 @@ class Insight:
 
     @callback
     def _async_tick(self, _: datetime) -> None:
-        self._async_tell()
+        self.async_tell()
 
     @callback
-    def _async_tell(self) -> None:
+    def async_tell(self) -> None:
+        """Say that there is news."""
         for listener in tuple(self._listeners):
             listener()
 

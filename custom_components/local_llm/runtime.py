@@ -1,38 +1,35 @@
 """What a loaded entry holds: its engine, and how it is loaded and let go."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 import logging
 from pathlib import Path
 import shutil
+import threading
 from typing import TYPE_CHECKING, Any
 
 from homeassistant.config_entries import ConfigEntry, ConfigSubentryDataWithId
-from homeassistant.const import CONF_DEVICE, CONF_MODEL
-from homeassistant.core import HomeAssistant
-from local_llm_engine.config import GIB, EngineConfig
+from homeassistant.const import CONF_DEVICE, CONF_MODEL, EVENT_HOMEASSISTANT_STOP
+from homeassistant.core import Event, HomeAssistant, callback
+from local_llm_engine.errors import NotConvertedError
 
-from .const import (
-    CONF_CONTEXT_LENGTH,
-    CONF_DISK_CACHE_GIB,
-    CONF_PROMPT_CACHE_GIB,
-    CONF_REPOSITORY,
-    CONF_WEIGHTS,
-    DEFAULT_WEIGHTS,
-    DOMAIN,
-)
-from .failures import EngineUnavailableError, Failure, load_failure
+from .const import CONF_DISK_CACHE_GIB, CONF_REPOSITORY, DOMAIN
+from .engine_settings import engine_config
+from .entry_engine import EntryEngine
+from .failures import LOADING_STOPPED, EngineUnavailableError, Failure, load_failure
 from .hub.left_models import async_tell_left_models
 from .machine.model_check import check_device, engine_class, model_folder
 from .machine.torch_check import async_torch_failure
 from .machine.torch_install import async_complete
 from .machine.torch_issue import async_tell_torch
+from .stoppable import async_run_stoppable
+from .weights.kept import async_remove_unused_weights, weights_folder
+from .weights.preparation import EngineInPreparation, take_failure
 
 if TYPE_CHECKING:
-    from local_llm_engine.service import Engine
-
     from .insight import Insight
     from .prompts.history import PromptHistory
     from .warming.prefetch import Prefetch
@@ -51,7 +48,7 @@ class LocalLlmRuntimeData:
     `updating` is held while they are replaced.
     """
 
-    engine: Engine
+    engine: EntryEngine
     engine_device_id: str
     loaded_with: Mapping[str, Any]
     agents: Sequence[ConfigSubentryDataWithId]
@@ -77,8 +74,10 @@ async def async_remove_cache(hass: HomeAssistant, entry: LocalLlmConfigEntry) ->
     await hass.async_add_executor_job(_remove_cache, cache_folder(hass, entry))
 
 
-async def async_load_engine(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> Engine:
-    """Load the engine that an entry describes.
+async def async_load_engine(
+    hass: HomeAssistant, entry: LocalLlmConfigEntry
+) -> EntryEngine:
+    """Load the engine that an entry describes, or what stands in its place while its weights are to be converted first.
 
     Raises:
         EngineUnavailableError: it cannot be loaded.
@@ -87,31 +86,67 @@ async def async_load_engine(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> 
     failure = await async_torch_failure(hass)
     async_tell_torch(hass, entry, failure)
     await async_tell_left_models(hass)
-    if failure:
+    if failure := failure or take_failure(hass, entry):
         raise EngineUnavailableError(failure)
-    return await hass.async_add_executor_job(
-        _load, entry.data, cache_folder(hass, entry)
+    engine = await _async_load(hass, entry)
+    # What the entry had before is not needed any more.
+    await async_remove_unused_weights(hass)
+    return engine
+
+
+async def _async_load(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> EntryEngine:
+    """Load it on a thread; where Home Assistant stops or nobody waits any more, that ends within seconds."""
+    stopped = threading.Event()
+
+    @callback
+    def stop(_: Event) -> None:
+        stopped.set()
+
+    unlisten = hass.bus.async_listen(EVENT_HOMEASSISTANT_STOP, stop)
+    load = partial(
+        _load,
+        entry.data,
+        cache_folder(hass, entry),
+        weights_folder(hass, entry.data),
+        stopped.is_set,
     )
+    try:
+        engine = await async_run_stoppable(hass, stopped, load)
+    finally:
+        unlisten()
+    if stopped.is_set():
+        # It came just then; nobody else will close it.
+        await hass.async_add_executor_job(engine.close)
+        raise EngineUnavailableError(Failure(LOADING_STOPPED, ""))
+    return engine
 
 
-def _load(data: Mapping[str, Any], folder: Path) -> Engine:
+def _load(
+    data: Mapping[str, Any],
+    cache: Path,
+    weights: Path,
+    is_cancelled: Callable[[], bool],
+) -> EntryEngine:
     check_device(data[CONF_DEVICE])
     model = model_folder(data[CONF_MODEL])
     if CONF_REPOSITORY in data and not model.is_dir():
         raise EngineUnavailableError(Failure("model_gone", data[CONF_REPOSITORY]))
-    disk_cache_gib = data[CONF_DISK_CACHE_GIB]
-    if not disk_cache_gib:
-        _remove_cache(folder)
+    keeps_prompts = bool(data[CONF_DISK_CACHE_GIB])
+    if not keeps_prompts:
+        _remove_cache(cache)
     try:
-        config = EngineConfig(
-            device=data[CONF_DEVICE],
-            weights=data.get(CONF_WEIGHTS, DEFAULT_WEIGHTS),
-            context_length=int(data[CONF_CONTEXT_LENGTH]),
-            prompt_cache_bytes=int(data[CONF_PROMPT_CACHE_GIB] * GIB),
-            cache_folder=folder if disk_cache_gib else None,
-            disk_cache_bytes=int(disk_cache_gib * GIB),
+        config = engine_config(
+            data,
+            weights_folder=weights,
+            cache_folder=cache if keeps_prompts else None,
         )
-        return engine_class().load(model, config)
+        engine = engine_class()
+        try:
+            return engine.load(
+                model, config, is_cancelled=is_cancelled, may_convert=False
+            )
+        except NotConvertedError:
+            return EngineInPreparation(engine.plan(model, config))
     except Exception as err:
         # Whatever a model folder holds, Home Assistant goes on and shows why the model does not.
         raise EngineUnavailableError(load_failure(err)) from err

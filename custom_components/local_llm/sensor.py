@@ -24,6 +24,7 @@ from local_llm_engine.types import Usage
 from .engine_entity import FollowingEntity
 from .insight import decode_speed, prefill_speed
 from .runtime import LocalLlmConfigEntry, LocalLlmRuntimeData
+from .weights.preparation import EngineInPreparation
 
 if TYPE_CHECKING:
     from local_llm_engine.service import EngineStatus
@@ -69,6 +70,12 @@ def _of_warm_up(value: Callable[[WarmUpRun], float | datetime]) -> ValueOf:
         return None if run is None else value(run)
 
     return value_fn
+
+
+def _weights_ready(runtime: LocalLlmRuntimeData) -> float:
+    """Look at how far an engine is made ready; a loaded one is."""
+    engine = runtime.engine
+    return engine.percent_done if isinstance(engine, EngineInPreparation) else 100
 
 
 SENSORS: Final = (
@@ -129,6 +136,11 @@ SENSORS: Final = (
         device_class=SensorDeviceClass.TIMESTAMP,
         state_class=None,
         value_fn=_of_warm_up(lambda run: run.ended_at),
+    ),
+    EngineSensorDescription(
+        key="weights_ready",
+        native_unit_of_measurement=PERCENTAGE,
+        value_fn=_weights_ready,
     ),
     EngineSensorDescription(
         key="warm_prompts", value_fn=_of_warm_up(lambda run: run.num_warm)

@@ -16,7 +16,7 @@ from .cache.prompt_cache import PromptCache
 from .cache.records import CallLog, RecordListener
 from .chat import AnswerDecoder, ChatFormat
 from .config import Device, EngineConfig
-from .errors import ContextLengthError, InvalidRequestError
+from .errors import ContextLengthError, InvalidRequestError, LoadCancelledError
 from .models.fingerprint import fingerprint
 from .models.memory import DeviceMemory, device_memory
 from .models.placement import choose_device, choose_num_threads
@@ -124,7 +124,13 @@ class Engine:
             is_cancelled=is_cancelled,
             may_convert=may_convert,
         )
-        return cls(Path(model_path), config or EngineConfig(), loading)
+        engine = cls(Path(model_path), config or EngineConfig(), loading)
+        try:
+            loading.check()
+        except LoadCancelledError:
+            engine.close()
+            raise
+        return engine
 
     @staticmethod
     def convert(

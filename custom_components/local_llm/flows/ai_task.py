@@ -5,11 +5,7 @@ from typing import Any
 
 import probatio
 
-from homeassistant.config_entries import (
-    SOURCE_USER,
-    ConfigSubentryFlow,
-    SubentryFlowResult,
-)
+from homeassistant.config_entries import SOURCE_USER, SubentryFlowResult
 from homeassistant.const import CONF_MODEL, CONF_NAME, CONF_PROMPT
 from homeassistant.helpers.selector import (
     BooleanSelector,
@@ -29,9 +25,10 @@ from ..const import (
 )
 from ..settings import default_task_data
 from ..spoken import async_task_name
+from .agent import AgentFlow
 
 
-class AITaskSubentryFlow(ConfigSubentryFlow):
+class AITaskSubentryFlow(AgentFlow):
     """Asks how tasks are answered."""
 
     async def async_step_user(

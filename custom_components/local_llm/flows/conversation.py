@@ -8,7 +8,6 @@ import probatio
 from homeassistant.config_entries import (
     SOURCE_USER,
     ConfigEntryState,
-    ConfigSubentryFlow,
     SubentryFlowResult,
 )
 from homeassistant.const import (
@@ -49,9 +48,10 @@ from ..const import (
 from ..linter.advice import Advice, async_advice
 from ..linter.linter import SlowTemplateError, async_lint
 from ..settings import AgentSettings, default_agent_data
+from .agent import AgentFlow
 
 
-class ConversationSubentryFlow(ConfigSubentryFlow):
+class ConversationSubentryFlow(AgentFlow):
     """Asks how one agent behaves, and tells of instructions that change too often before they are saved."""
 
     def __init__(self) -> None:

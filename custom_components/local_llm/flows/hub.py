@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, override
 
 import probatio
 
@@ -21,7 +21,7 @@ from ..hub.models import finish, finished_folder, models_folder, unfinished_fold
 from ..machine.disk_room import nbytes_in, require_room
 from ..machine.fit import gib
 from ..machine.model_check import ModelFacts, check_model
-from .model import ModelFlow
+from .weights import WeightsFlow
 
 if TYPE_CHECKING:
     from ..hub.files import HubModel
@@ -49,12 +49,11 @@ class _Found(NamedTuple):
     folder: Path | None
 
 
-class HubFlow(ModelFlow):
+class HubFlow(WeightsFlow):
     """Asks for a repository, looks at it, and downloads it once the engine's settings are known."""
 
     _found: _Found | None = None
     _asked: dict[str, str]
-    _settings: dict[str, Any]
     _shown: float = 0.0
 
     async def async_step_hub(
@@ -97,7 +96,7 @@ class HubFlow(ModelFlow):
         return self._progress(
             "download",
             self._async_download,
-            then="finish",
+            then="convert",
             failed="retry",
             repository=found.model.repository,
             size=gib(found.model.nbytes),
@@ -111,18 +110,24 @@ class HubFlow(ModelFlow):
             return await self.async_step_download()
         return self._form("retry", probatio.Schema({}))
 
-    async def async_step_finish(
-        self, user_input: dict[str, Any] | None = None
-    ) -> ConfigFlowResult:
-        """Make the entry."""
-        return await self._async_finish(self._settings)
-
     async def _async_settled(self, settings: dict[str, Any]) -> ConfigFlowResult:
         """Go on with settings that fit: bring the model here first, where it is not."""
         self._settings = settings
-        if self._found is not None and self._origin and self._found.folder is None:
+        if self._is_to_come():
             return await self.async_step_download()
-        return await self._async_finish(settings)
+        return await self.async_step_convert()
+
+    def _is_to_come(self) -> bool:
+        """Whether the model is one of a hub that is not here yet."""
+        return bool(self._origin and not self._model)
+
+    @override
+    def _bytes_to_come(self) -> int:
+        """Say how much the download will take."""
+        if not (self._found and self._is_to_come()):
+            return 0
+        here = unfinished_folder(models_folder(self.hass), self._found.model)
+        return self._found.model.nbytes - nbytes_in(here)
 
     def _last_asked(self) -> dict[str, str]:
         """Return what to suggest: what was entered last, or where the entry's model came from."""

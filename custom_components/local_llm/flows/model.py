@@ -3,11 +3,18 @@
 from abc import abstractmethod
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from typing import Any, override
 
 import probatio
 
-from homeassistant.config_entries import ConfigFlow, ConfigFlowResult
+from homeassistant.config_entries import (
+    ConfigEntry,
+    ConfigFlow,
+    ConfigFlowResult,
+    UnknownEntry,
+)
+from homeassistant.core import callback
+from homeassistant.data_entry_flow import AbortFlow
 
 from ..const import DOMAIN
 from ..failures import EngineUnavailableError, Failure
@@ -46,6 +53,10 @@ class ModelFlow(ConfigFlow):
     async def _async_finish(self, settings: dict[str, Any]) -> ConfigFlowResult:
         """Store the entry with these settings of the engine."""
 
+    def _bytes_to_come(self) -> int:
+        """Say how much of the disk the model itself will still take; blocks."""
+        return 0
+
     async def async_step_install(
         self, user_input: dict[str, Any] | None = None
     ) -> ConfigFlowResult:
@@ -76,6 +87,15 @@ class ModelFlow(ConfigFlow):
     ) -> ConfigFlowResult:
         """Go on with what was chosen, if what was installed runs."""
         return await self._async_with_engine(self._after_install)
+
+    @callback
+    @override
+    def _get_reconfigure_entry(self) -> ConfigEntry:
+        try:
+            return super()._get_reconfigure_entry()
+        except UnknownEntry as err:
+            # Somebody has removed it while the form was open.
+            raise AbortFlow("entry_removed") from err
 
     async def _async_with_engine(self, step: _Step) -> ConfigFlowResult:
         """Take a step that needs the engine; where that cannot run, say why, or offer to install what it lacks."""

@@ -22,7 +22,7 @@ from .moments import MINUTES_PER_DAY, SECONDS_PER_DAY
 from .rewrite import Replacement, rewrite
 
 if TYPE_CHECKING:
-    from local_llm_engine.service import Engine
+    from ..entry_engine import EntryEngine
 
 # What does the same without the cost: the end of a tool's name, by what a line tells
 _CLOCK_TOOL = "GetDateTime"
@@ -59,7 +59,7 @@ async def async_advice(
     settings: AgentSettings,
     *,
     agent_id: str,
-    engine: Engine | None,
+    engine: EntryEngine | None,
 ) -> Advice:
     """Put findings into words; `engine`, which tells what they cost, is None where it is not loaded."""
     costs = await _async_costs(hass, lint, settings, agent_id, engine)
@@ -83,7 +83,7 @@ async def _async_costs(
     lint: Lint,
     settings: AgentSettings,
     agent_id: str,
-    engine: Engine | None,
+    engine: EntryEngine | None,
 ) -> _Costs:
     nobody = Speaker(None, None, hass.config.language)
     try:

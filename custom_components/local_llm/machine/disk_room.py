@@ -1,5 +1,6 @@
 """Whether the disk has room for what is to be brought here."""
 
+from contextlib import suppress
 from pathlib import Path
 import shutil
 from typing import Final
@@ -31,7 +32,13 @@ def require_room(folder: Path, nbytes: int) -> None:
 
 
 def nbytes_in(folder: Path) -> int:
-    """Return how many bytes the files of a folder have; none where there is no folder."""
-    if not folder.is_dir():
-        return 0
-    return sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+    """Return how many bytes the files in a folder and below have; none where there is no folder."""
+    return sum(map(_nbytes, folder.rglob("*")))
+
+
+def _nbytes(path: Path) -> int:
+    # An engine may remove files of its own meanwhile.
+    with suppress(OSError):
+        if path.is_file():
+            return path.stat().st_size
+    return 0

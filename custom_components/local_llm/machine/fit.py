@@ -24,6 +24,11 @@ SMALLEST_CONTEXT: Final = 1024
 # What PyTorch takes for itself, and what Home Assistant may need besides
 _SPARED_BYTES: Final = GIB // 2
 _CACHE_STEP_GIB: Final = 0.25
+# What a common home server reads of memory in a second for each core, up to so many, which then share it
+_BYTES_A_CORE: Final = 8 * 10**9
+_MOST_CORES: Final = 6
+# Speech takes half as many; the rest is for the tools that are called before a word is said.
+_TOKENS_A_SECOND: Final = 8
 _SMALLER_WEIGHTS: Final[tuple[Weights, ...]] = ("int8", "int4")
 
 
@@ -41,19 +46,21 @@ class Machine:
 
     ram: DeviceMemory | None
     gpu: DeviceMemory | None
+    num_cores: int
 
     def without(self, engine: EngineStatus) -> Machine:
         """Return the machine as it is once an engine has let go of what it holds now."""
         weights = engine.weights_bytes
         if engine.device != "cpu":
-            return Machine(
+            return replace(
+                self,
                 ram=_freed(self.ram, engine.prompt_cache_bytes),
                 gpu=_freed(self.gpu, weights),
             )
         # Weights that are computed with as they are stored only fill memory that counts as unused.
         is_copy = engine.weights == "bf16" and weights > engine.model.weights_bytes
         held = engine.prompt_cache_bytes + (weights if is_copy else 0)
-        return Machine(ram=_freed(self.ram, held), gpu=self.gpu)
+        return replace(self, ram=_freed(self.ram, held))
 
 
 def misfit(plan: EnginePlan, machine: Machine) -> Misfit | None:
@@ -63,11 +70,7 @@ def misfit(plan: EnginePlan, machine: Machine) -> Misfit | None:
     if room is not None and plan.device_bytes > room:
         longest = plan.longest_context(room)
         if longest < SMALLEST_CONTEXT:
-            return Misfit(
-                "model_too_large",
-                CONF_DEVICE,
-                {"needed": gib(plan.weights_bytes), "room": gib(room)},
-            )
+            return _too_large(plan, room)
         return Misfit(
             "context_too_large",
             CONF_CONTEXT_LENGTH,
@@ -86,10 +89,18 @@ def misfit(plan: EnginePlan, machine: Machine) -> Misfit | None:
             {
                 "needed": gib(plan.ram_bytes),
                 "room": gib(ram),
-                "most": f"{_cache_gib(ram - others):g}",
+                "most": f"{largest_cache_gib(ram - others):g}",
             },
         )
     return None
+
+
+def _too_large(plan: EnginePlan, room: int) -> Misfit:
+    """Say what to do about weights that have no room: take fewer bits where these would have."""
+    sizes = {"needed": gib(plan.weights_bytes), "room": gib(room)}
+    if not _fitting_weights(plan, room):
+        return Misfit("model_too_large", CONF_DEVICE, sizes)
+    return Misfit("weights_too_large", CONF_WEIGHTS, {**sizes, **_sizes(plan)})
 
 
 def with_settings(plan: EnginePlan, settings: Mapping[str, Any]) -> EnginePlan:
@@ -104,7 +115,7 @@ def with_settings(plan: EnginePlan, settings: Mapping[str, Any]) -> EnginePlan:
 def suggested_settings(plan: EnginePlan, machine: Machine) -> dict[str, Any]:
     """Return the usual settings as far as they fit: the exactest weights first, then of what is left the context."""
     room = _room(machine.gpu if plan.device != "cpu" else machine.ram)
-    weights = _suggested_weights(plan, room)
+    weights = _suggested_weights(plan, machine)
     plan = plan.with_weights(weights)
     context = min(DEFAULT_CONTEXT_LENGTH, plan.model.context_length)
     if room is not None:
@@ -121,7 +132,7 @@ def suggested_settings(plan: EnginePlan, machine: Machine) -> dict[str, Any]:
                 CONF_WEIGHTS: weights,
             },
         )
-        cache_gib = min(cache_gib, _cache_gib(ram - fitting.ram_bytes))
+        cache_gib = min(cache_gib, largest_cache_gib(ram - fitting.ram_bytes))
     return {
         CONF_CONTEXT_LENGTH: context,
         CONF_PROMPT_CACHE_GIB: cache_gib,
@@ -129,19 +140,35 @@ def suggested_settings(plan: EnginePlan, machine: Machine) -> dict[str, Any]:
     }
 
 
-def _suggested_weights(plan: EnginePlan, room: int | None) -> Weights:
-    """Return the usual format of weights, or the exactest that leaves room for a small house; where none does, the usual."""
-    if room is None:
+def _suggested_weights(plan: EnginePlan, machine: Machine) -> Weights:
+    """Return the exactest format that fits and answers quickly; where none does both, the quickest that fits."""
+    room = _room(machine.gpu if plan.device != "cpu" else machine.ram)
+    fitting = _fitting_weights(plan, room)
+    if not fitting:
         return DEFAULT_WEIGHTS
-    smallest = min(SMALLEST_CONTEXT, plan.model.context_length)
+    if plan.device != "cpu":
+        return fitting[0]
+    needs = plan.weights_by_choice
+    quick = [
+        choice
+        for choice in fitting
+        if not (plan.is_int4_slow and needs[choice].format == "int4")
+    ]
+    at_most = min(machine.num_cores, _MOST_CORES) * _BYTES_A_CORE / _TOKENS_A_SECOND
     return next(
-        (
-            choice
-            for choice in (DEFAULT_WEIGHTS, *_SMALLER_WEIGHTS)
-            if plan.with_weights(choice).longest_context(room) >= smallest
-        ),
-        DEFAULT_WEIGHTS,
+        (choice for choice in quick if needs[choice].bytes_a_token <= at_most),
+        min(quick or fitting, key=lambda choice: needs[choice].bytes_a_token),
     )
+
+
+def _fitting_weights(plan: EnginePlan, room: int | None) -> list[Weights]:
+    """Return the formats that leave room for a small house, the exactest first."""
+    smallest = min(SMALLEST_CONTEXT, plan.model.context_length)
+    return [
+        choice
+        for choice in (DEFAULT_WEIGHTS, *_SMALLER_WEIGHTS)
+        if room is None or plan.with_weights(choice).longest_context(room) >= smallest
+    ]
 
 
 def needs_in_words(
@@ -149,6 +176,7 @@ def needs_in_words(
 ) -> dict[str, str]:
     """Return what the form tells of needs and of the machine."""
     return {
+        **_sizes(plan),
         "weights": gib(plan.weights_bytes),
         "dtype": plan.dtype,
         "kv": mib(plan.kv_bytes_per_1000_tokens),
@@ -159,7 +187,14 @@ def needs_in_words(
         "satellites_cache": gib(plan.satellites_bytes(num_satellites)),
         "ram": _memory(machine.ram),
         "gpu": _memory(machine.gpu),
+        "cores": str(machine.num_cores),
     }
+
+
+def _sizes(plan: EnginePlan) -> dict[str, str]:
+    """Write what the weights would take in each format."""
+    needs = plan.weights_by_choice.items()
+    return {f"weights_{choice}": gib(need.nbytes) for choice, need in needs}
 
 
 def gib(nbytes: int) -> str:
@@ -190,6 +225,6 @@ def _room(memory: DeviceMemory | None) -> int | None:
     return None if memory is None else max(0, memory.available_bytes - _SPARED_BYTES)
 
 
-def _cache_gib(nbytes: int) -> float:
+def largest_cache_gib(nbytes: int) -> float:
     """Return the largest setting of the prompt cache that so many bytes allow."""
     return max(0, int(nbytes / GIB / _CACHE_STEP_GIB)) * _CACHE_STEP_GIB

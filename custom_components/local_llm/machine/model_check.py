@@ -1,6 +1,7 @@
 """What a model and this machine say of themselves before anything is loaded; the one door to the engine's own checks."""
 
 from collections.abc import Mapping
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -96,7 +97,11 @@ def engine_class() -> type[Engine]:
 def _machine() -> Machine:
     engine = engine_class()
     memory = {device: engine.memory(device) for device in _devices()}
-    return Machine(ram=memory["cpu"], gpu=memory.get("cuda"))
+    return Machine(
+        ram=memory["cpu"],
+        gpu=memory.get("cuda"),
+        num_cores=os.process_cpu_count() or 1,
+    )
 
 
 def _devices() -> tuple[Device, ...]:

@@ -9,7 +9,7 @@ from local_llm_engine.prompts import InspectedSegment
 from local_llm_engine.types import CallRecord, ChatRequest, TextPart
 
 if TYPE_CHECKING:
-    from local_llm_engine.service import Engine
+    from ..entry_engine import EntryEngine
 
 _CUT = "cut "
 # A prompt of fewer tokens takes as long as the engine needs to begin.
@@ -26,7 +26,7 @@ def with_instructions(request: ChatRequest, text: str) -> ChatRequest:
 
 
 async def async_tokens_from(
-    engine: Engine, request: ChatRequest, positions: Iterable[int]
+    engine: EntryEngine, request: ChatRequest, positions: Iterable[int]
 ) -> dict[int, int]:
     """Return for each position, in characters of the system text, how many tokens stand from there to the question.
 

@@ -24,7 +24,7 @@ from .lines import SHARED, PromptLine, lines_of
 from .restless_lines import RestlessLine, RestlessLines
 
 if TYPE_CHECKING:
-    from local_llm_engine.service import Engine
+    from ..entry_engine import EntryEngine
 
 _STORAGE_VERSION = 1
 # A change of the house changes the prompts of all satellites, one after the other.
@@ -55,7 +55,7 @@ class PromptHistory:
     """The prompts of one entry's agents, from one to the next."""
 
     def __init__(
-        self, hass: HomeAssistant, entry: LocalLlmConfigEntry, engine: Engine
+        self, hass: HomeAssistant, entry: LocalLlmConfigEntry, engine: EntryEngine
     ) -> None:
         """Begin without a past; `async_load` brings it."""
         self._hass = hass

@@ -17,7 +17,7 @@ from ..satellites import Speaker, async_speakers
 from ..settings import AgentSettings
 
 if TYPE_CHECKING:
-    from local_llm_engine.service import Engine
+    from ..entry_engine import EntryEngine
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ _LOGGER = logging.getLogger(__name__)
 class Prefetch:
     """Prepares one engine for the next question, and never while it answers one."""
 
-    def __init__(self, hass: HomeAssistant, engine: Engine) -> None:
+    def __init__(self, hass: HomeAssistant, engine: EntryEngine) -> None:
         """Do nothing yet."""
         self._hass = hass
         self._engine = engine

@@ -28,7 +28,7 @@ from .results import ColdPrompt, Target, WarmPrompt, WarmUpResult, WarmUpRun
 from .settling import Settling
 
 if TYPE_CHECKING:
-    from local_llm_engine.service import Engine
+    from ..entry_engine import EntryEngine
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class WarmUp:
         self,
         hass: HomeAssistant,
         entry: LocalLlmConfigEntry,
-        engine: Engine,
+        engine: EntryEngine,
         history: PromptHistory,
     ) -> None:
         """Wait for `async_start`. A run that outlives its entry finds `engine` closed, and says so."""
@@ -79,6 +79,9 @@ class WarmUp:
         """Follow the schedule, from the end of Home Assistant's start on; not at all where it is turned off or in vain."""
         self.async_stop()
         if not self._entry.options.get(CONF_WARM_UP, True):
+            return
+        if not self._engine.status().is_running:
+            # It is being made ready, and loaded anew then.
             return
         if self._entry.data[CONF_PROMPT_CACHE_GIB]:
             self._unschedule.append(async_at_started(self._hass, self._begin))

@@ -1,6 +1,7 @@
 """Setting up an engine: every way through the forms."""
 
 from collections.abc import Callable
+import os
 from pathlib import Path
 import shutil
 import sys
@@ -81,6 +82,7 @@ async def test_builtin_model(hass: HomeAssistant) -> None:
     assert (form["type"], form["step_id"]) == (FlowResultType.FORM, "engine")
     assert form["description_placeholders"] == {
         "architecture": "qwen3_5_text",
+        "cores": str(os.process_cpu_count()),
         "satellite": "0.5 MiB",
         "context": "16384",
         "context_length": "32768",
@@ -94,6 +96,10 @@ async def test_builtin_model(hass: HomeAssistant) -> None:
         "satellites_cache": "0.01 GiB",
         "slots": "0.09 GiB",
         "weights": "0.01 GiB",
+        "weights_auto": "0.01 GiB",
+        "weights_bf16": "0.01 GiB",
+        "weights_int4": "0.00 GiB",
+        "weights_int8": "0.00 GiB",
     }
     result = await go_on(hass, form, **SETTINGS)
     await hass.async_block_till_done()
@@ -394,18 +400,6 @@ async def test_reconfigure_suggests_the_default_to_an_entry_from_before(
     assert entry.data["disk_cache_gib"] == 4.0
 
 
-async def test_reconfigure_quantizes_the_weights(
-    hass: HomeAssistant, add_entry: AddEntry, folder: Path
-) -> None:
-    entry = await add_entry()
-    form = await go_on(
-        hass, await reconfigure(hass, entry, "folder"), model=str(folder)
-    )
-    await go_on(hass, form, **SETTINGS | {"weights": "int8"})
-    await hass.async_block_till_done()
-    assert entry.runtime_data.engine.status().weights == "int8"
-
-
 async def test_reconfigure_can_take_the_disk_away(
     hass: HomeAssistant, add_entry: AddEntry
 ) -> None:
@@ -459,6 +453,48 @@ async def test_reconfigure_without_a_change_loads_nothing(
     await hass.async_block_till_done()
     assert result["reason"] == "reconfigure_successful"
     assert entry.runtime_data.engine is engine
+
+
+@pytest.mark.parametrize("choice", ["builtin", "folder"])
+async def test_an_entry_that_is_removed_ends_its_forms_in_words(
+    hass: HomeAssistant, add_entry: AddEntry, folder: Path, choice: str
+) -> None:
+    entry = await add_entry()
+    menu = await entry.start_reconfigure_flow(hass)
+    await hass.config_entries.async_remove(entry.entry_id)
+    step = await go_on(hass, menu, next_step_id=choice)
+    for _ in range(choice == "folder"):
+        step = await go_on(hass, step, model=str(folder))
+    assert (step["type"], step["reason"]) == (FlowResultType.ABORT, "entry_removed")
+
+
+async def test_an_entry_that_is_removed_while_its_settings_are_open_is_told(
+    hass: HomeAssistant, add_entry: AddEntry
+) -> None:
+    entry = await add_entry()
+    form = await reconfigure(hass, entry, "builtin")
+    await hass.config_entries.async_remove(entry.entry_id)
+    result = await go_on(hass, form, **SETTINGS)
+    assert (result["type"], result["reason"]) == (
+        FlowResultType.ABORT,
+        "entry_removed",
+    )
+    assert hass.config_entries.flow.async_progress() == []
+
+
+async def test_an_entry_that_is_removed_while_its_options_are_open_is_told(
+    hass: HomeAssistant, add_entry: AddEntry
+) -> None:
+    entry = await add_entry()
+    form = await hass.config_entries.options.async_init(entry.entry_id)
+    await hass.config_entries.async_remove(entry.entry_id)
+    result = await hass.config_entries.options.async_configure(
+        form["flow_id"], {"warm_up": False}
+    )
+    assert (result["type"], result["reason"]) == (
+        FlowResultType.ABORT,
+        "entry_removed",
+    )
 
 
 async def test_options_keep_the_engine(

@@ -1,10 +1,13 @@
 """Loading and letting go of an entry."""
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 import shutil
 import sys
 import threading
+import time
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -13,6 +16,7 @@ from pytest_homeassistant_custom_component.common import (
     async_capture_events,
 )
 
+from custom_components.local_llm.config_flow import LocalLlmConfigFlow
 from custom_components.local_llm.const import DOMAIN
 from homeassistant.config_entries import ConfigEntryState
 from homeassistant.const import EVENT_HOMEASSISTANT_STOP, EVENT_STATE_CHANGED
@@ -20,11 +24,19 @@ from homeassistant.core import HomeAssistant
 from homeassistant.setup import async_setup_component
 from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.errors import OutOfMemoryError
+from local_llm_engine.weights.safetensors import SafetensorsFolder
 
 from .conftest import AGENT, AddEntry, AddScripted, ask, speech
 from .integration_files import FOLDER, MODULES
-from .scripted import says
+from .scripted import ScriptedEngine, says
 
+SMALL = {
+    "model": "builtin",
+    "device": "cpu",
+    "prompt_cache_gib": 0,
+    "disk_cache_gib": 0,
+    "context_length": 1024,
+}
 NATIVE = ("torch", "tokenizers", "safetensors", "llguidance", "huggingface_hub")
 # What of the engine is there before anything native is
 DOOR = ("", ".types", ".errors", ".config", ".builtin")
@@ -73,6 +85,90 @@ async def test_home_assistants_end_is_the_engines(
     hass.bus.async_fire(EVENT_HOMEASSISTANT_STOP)
     await hass.async_block_till_done()
     assert engine.closed
+
+
+@pytest.fixture
+def endless_load() -> Iterator[asyncio.Event]:
+    """Let a load take its time for every tensor; it ends by itself only after minutes."""
+    begun = asyncio.Event()
+    loop = asyncio.get_event_loop()
+    tensor = SafetensorsFolder.tensor
+
+    def slow(self: SafetensorsFolder, name: str) -> Any:
+        loop.call_soon_threadsafe(begun.set)
+        time.sleep(0.5)
+        return tensor(self, name)
+
+    with patch.object(SafetensorsFolder, "tensor", slow):
+        yield begun
+
+
+def small_entry(hass: HomeAssistant) -> MockConfigEntry:
+    entry = MockConfigEntry(
+        domain=DOMAIN, minor_version=LocalLlmConfigFlow.MINOR_VERSION, data=SMALL
+    )
+    entry.add_to_hass(hass)
+    return entry
+
+
+async def begin_load(hass: HomeAssistant, begun: asyncio.Event) -> MockConfigEntry:
+    entry = small_entry(hass)
+    hass.async_create_task(hass.config_entries.async_setup(entry.entry_id))
+    await begun.wait()
+    return entry
+
+
+async def test_home_assistants_end_is_that_of_a_load(
+    hass: HomeAssistant, home: None, endless_load: asyncio.Event
+) -> None:
+    entry = await begin_load(hass, endless_load)
+    assert engine_threads() == ENGINE_THREADS[1:]
+    hass.bus.async_fire(EVENT_HOMEASSISTANT_STOP)
+    async with asyncio.timeout(30):
+        await hass.async_block_till_done()
+    assert entry.state is ConfigEntryState.SETUP_RETRY
+    assert entry.error_reason_translation_key == "loading_stopped"
+    assert engine_threads() == []
+    await hass.config_entries.async_remove(entry.entry_id)
+
+
+async def test_a_set_up_that_is_cancelled_ends_its_load(
+    hass: HomeAssistant, home: None, endless_load: asyncio.Event
+) -> None:
+    task = asyncio.create_task(begin_load(hass, endless_load))
+    entry = await task
+    (setup,) = (
+        task
+        for task in asyncio.all_tasks()
+        if "ConfigEntries.async_setup" in repr(task)
+    )
+    setup.cancel()
+    async with asyncio.timeout(30):
+        await asyncio.wait([setup])
+    assert engine_threads() == []
+    await hass.config_entries.async_remove(entry.entry_id)
+
+
+async def test_an_engine_that_comes_as_home_assistant_stops_is_closed(
+    hass: HomeAssistant, home: None
+) -> None:
+    """The load has ended, and nobody was told yet when the end came."""
+    engine = ScriptedEngine(says("Yes."))
+
+    def load(*args: Any, **kwargs: Any) -> ScriptedEngine:
+        stopped = threading.Event()
+        hass.loop.call_soon_threadsafe(
+            lambda: (hass.bus.async_fire(EVENT_HOMEASSISTANT_STOP), stopped.set())
+        )
+        stopped.wait()
+        return engine
+
+    with patch("local_llm_engine.service.Engine.load", side_effect=load):
+        entry = small_entry(hass)
+        assert not await hass.config_entries.async_setup(entry.entry_id)
+    assert engine.closed
+    assert entry.state is ConfigEntryState.SETUP_RETRY
+    await hass.config_entries.async_remove(entry.entry_id)
 
 
 async def test_an_engine_is_closed_when_its_agents_cannot_be_set_up(
