@@ -32,6 +32,9 @@ class DeltaInputs(NamedTuple):
     step: Tensor
 
 
+# A few chunks of the delta rule.
+_BLOCK_TOKENS = 128
+
 type InwardProjection = Callable[[Tensor], DeltaInputs]
 
 
@@ -93,27 +96,36 @@ class GatedDeltaNet:
 
     def __call__(self, rows: Tensor, state: DeltaState) -> Tensor:
         """Map rows [T, H] to [T, H]; advances `state` by T tokens."""
-        num_tokens = rows.shape[0]
+        inputs = self._inward(rows)
+        # Blocks of all four, so that what lies between two products stays in the CPU's cache.
+        blocks = zip(
+            *(torch.split(part, _BLOCK_TOKENS) for part in inputs), strict=True
+        )
+        mixed = [self._mix(DeltaInputs(*block), state) for block in blocks]
+        return self._outward(torch.cat(mixed).to(rows.dtype))
+
+    def _mix(self, inputs: DeltaInputs, state: DeltaState) -> Tensor:
+        """Map the inputs of T tokens to [T, HV * V], float32; advances `state`."""
+        num_tokens = inputs.mixed.shape[0]
         one_row = num_tokens == 1
-        mixed, gate, strength, step = self._inward(rows)
         convolve = causal_conv_one_row if one_row else causal_conv
-        convolved, conv_state = convolve(mixed, self._conv_weight, state.conv)
+        convolved, conv_state = convolve(inputs.mixed, self._conv_weight, state.conv)
         query, key, value = torch.split(convolved, self._sizes, dim=-1)
         apply_rule = gated_delta_rule_recurrent if one_row else gated_delta_rule_chunked
+        step = functional.softplus(inputs.step.float() + self._step_bias)
         output, delta_state = apply_rule(
             query.view(num_tokens, -1, self._key_dim),
             key.view(num_tokens, -1, self._key_dim),
             value.view(num_tokens, -1, self._value_dim),
-            functional.softplus(step.float() + self._step_bias) * self._negative_rate,
-            strength.float().sigmoid(),
+            step * self._negative_rate,
+            inputs.strength.float().sigmoid(),
             state.delta,
         )
         state.conv.copy_(conv_state)
         state.delta.copy_(delta_state)
-        gated = gated_rms_norm(
-            output, gate.view(output.shape), self._norm_scale, self._epsilon
-        )
-        return self._outward(gated.view(num_tokens, -1).to(rows.dtype))
+        gate = inputs.gate.view(output.shape)
+        gated = gated_rms_norm(output, gate, self._norm_scale, self._epsilon)
+        return gated.view(num_tokens, -1)
 
 
 def _split_sizes(config: DeltaNetConfig) -> dict[str, int]:

@@ -24,6 +24,7 @@ from .gguf import open_gguf
 from .model import Model, ModelSummary
 from .placement import choose_device, choose_dtype
 from .plan import EnginePlan, StateBytes, weights_need
+from .process import prepare_process
 from .runtime_weights import IsCancelled, Loading, OnConverted, RuntimeWeights
 from .tensor_names import HEAD, MatchedTensors, match_tensors, prefix_of
 from .weight_formats import formats_of
@@ -113,6 +114,8 @@ def load_model(
     summary = _summarize(folder, model_config, matched)
     device = choose_device(config.device)
     dtype = choose_dtype(config.dtype, device, summary.num_parameters)
+    if device.type == "cpu":
+        prepare_process()
     try:
         with torch.no_grad():
             _check_tied_head(folder, model_config, matched, weights.source)

@@ -77,9 +77,9 @@ def state_nbytes(state: SequenceState) -> int:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("half", [False, True], ids=["exact", "half"])
 def test_states_take_what_the_plan_says(folder: Path, dtype: Any, half: bool) -> None:
-    config = EngineConfig(dtype=dtype, context_length=1000, half_checkpoints=half)
+    config = EngineConfig(dtype=dtype, context_length=1024, half_checkpoints=half)
     plan = plan_model(folder, config)
-    state = load_model(folder, config).new_state(1000)
+    state = load_model(folder, config).new_state(1024)
     assert plan.slots_bytes == 3 * state_nbytes(state)
     assert plan.state.recurrent == state.checkpoint_nbytes
     assert plan.state.checkpoint == state.checkpoint(half=half).nbytes

@@ -1,14 +1,13 @@
 """The gated delta rule for many tokens at once: the form of prefill.
 
 Within a chunk the updates of C tokens become matrix products (the WY form of arXiv:2412.06464, section
-3.3). With G = exp(cumulative decay), D[i, j] = G[i] / G[j] for j <= i, and A = I + tril(beta k k^T D, -1):
-u = A^-1 (beta v) is what the chunk would write onto an empty memory, and w = A^-1 (beta G k) is how it
-reads the memory S that it meets; then
+3.3). With G = exp(cumulative decay), D[i, j] = G[i] / G[j] for j <= i, and A = I + tril(beta k k^T D, -1),
+what the chunk writes onto the memory S that it meets is n, and
 
-    n = u - w S;    o = (G q) S + (q k^T D) n;    S' = G[last] S + (k G[last] / G)^T n
+    n = A^-1 beta (v - G k S);    o = G q S + (q k^T D) n;    S' = G[last] S + k^T (n G[last] / G)
 
-Phase 1 computes for all chunks at once what does not depend on S; phase 2 carries S from chunk to chunk
-with three batched products each.
+Phase 1 computes for all chunks at once what does not depend on S; phase 2 carries S from chunk to chunk with
+four batched products each. Decays only ever scale rows: keys and queries go into the products as they are.
 """
 
 from functools import partial
@@ -36,87 +35,67 @@ def gated_delta_rule_chunked(
     Shapes and value spaces as in the package's docstring. The length of the chunks follows from T alone
     and wastes less than one token a chunk, so a short stretch costs little.
     """
-    num_tokens = value.shape[0]
+    num_tokens, num_heads, _ = value.shape
     num_chunks = -(-num_tokens // CHUNK_TOKENS)
     length = -(-num_tokens // num_chunks)
     chunks = partial(_chunks, num_chunks=num_chunks, length=length)
-    q = l2_norm(chunks(query)).mul_(query.shape[-1] ** -0.5)  # [HK, N, C, K]
-    k = l2_norm(chunks(key))
-    cumulative = chunks(decay).cumsum(-1)  # [HV, N, C]
-    inverse, attention = _within_chunks(q, k, cumulative, chunks(beta))
+    # Keys above queries, [N, HK, 2C, K]: whatever meets the one meets the other.
+    kq = l2_norm(torch.cat((chunks(key), chunks(query)), dim=2))
+    v = chunks(value)  # [N, HV, C, V]
+    cumulative = chunks(decay).cumsum(-1)  # [N, HV, C]
+    scale = query.shape[-1] ** -0.5
+    inverse, attention = _within_chunks(kq, cumulative, chunks(beta), scale)
 
-    growth = cumulative.exp()
+    growth = cumulative.exp()[..., None]
+    readers = torch.cat((growth, growth * scale), dim=2)  # [N, HV, 2C, 1]
     last = cumulative[..., -1:]
-    u = inverse @ chunks(value)  # [HV, N, C, V]
-    w = _per_value_head(inverse.mul_(growth[..., None, :]), k)  # [HV, N, C, K]
-    readers = torch.cat((w, _scale_rows(q, growth)), dim=2)  # [HV, N, 2C, K]
-    writers = _scale_rows(k, (last - cumulative).exp()).mT  # [HV, N, K, C]
-    carried = last.exp()[..., None]  # [HV, N, 1, 1]
+    writers = (last - cumulative).exp()[..., None]  # [N, HV, C, 1]
+    carried = last.exp()[..., None]  # [N, HV, 1, 1]
+    kq = kq.repeat_interleave(num_heads // kq.shape[1], dim=1)
 
-    outputs = torch.empty_like(u)
+    outputs = torch.empty_like(v, memory_format=torch.contiguous_format)
     for chunk in range(num_chunks):
-        read = torch.bmm(readers[:, chunk], state)
-        new_values = u[:, chunk] - read[:, :length]
-        past = read[:, length:]
-        outputs[:, chunk] = torch.baddbmm(past, attention[:, chunk], new_values)
-        state = torch.baddbmm(state * carried[:, chunk], writers[:, chunk], new_values)
-    return outputs.flatten(1, 2)[:, :num_tokens].transpose(0, 1).to(value.dtype), state
+        read = torch.bmm(kq[chunk], state).mul_(readers[chunk])
+        new_values = torch.bmm(inverse[chunk], v[chunk] - read[:, :length])
+        torch.baddbmm(
+            read[:, length:], attention[chunk], new_values, out=outputs[chunk]
+        )
+        new_values.mul_(writers[chunk])
+        keys = kq[chunk, :, :length].mT
+        state = (state * carried[chunk]).baddbmm_(keys, new_values)
+    output = outputs.transpose(1, 2).flatten(0, 1)[:num_tokens]
+    return output.to(value.dtype), state
 
 
 def _chunks(rows: Tensor, num_chunks: int, length: int) -> Tensor:
-    """Lay [T, H, ...] out as float32 [H, N, C, ...]; rows past T are zero and change no memory."""
-    heads_first = rows.float().transpose(0, 1)
+    """Show [T, H, ...] as float32 [N, H, C, ...]; rows past T are zero and change no memory."""
+    rows = rows.float()
     missing = num_chunks * length - rows.shape[0]
     if missing:
-        heads_first = functional.pad(
-            heads_first, (0, 0) * (rows.dim() - 2) + (0, missing)
-        )
-    return heads_first.reshape(rows.shape[1], num_chunks, length, *rows.shape[2:])
+        rows = functional.pad(rows, (0, 0) * (rows.dim() - 1) + (0, missing))
+    return rows.view(num_chunks, length, *rows.shape[1:]).transpose(1, 2)
 
 
 def _within_chunks(
-    q: Tensor, k: Tensor, cumulative: Tensor, strength: Tensor
+    kq: Tensor, cumulative: Tensor, strength: Tensor, scale: float
 ) -> tuple[Tensor, Tensor]:
-    """Return A^-1 with beta folded into its columns, and q k^T D; both [HV, N, C, C], lower triangular."""
-    num_key_heads, num_chunks, length, _ = k.shape
-    grouped = (num_key_heads, -1, num_chunks, length, length)
-    shape = (-1, num_chunks, length, length)
-    future = torch.ones(length, length, dtype=torch.bool, device=k.device).triu_(1)
+    """Return A^-1 with beta folded into its columns, and scale q k^T D; both [N, HV, C, C], lower triangular."""
+    num_chunks, num_key_heads, _, _ = kq.shape
+    length = cumulative.shape[-1]
+    future = torch.ones(length, length, dtype=torch.bool, device=kq.device).triu_(1)
     # Masked before exp: a future decay would be positive and could overflow.
     pairwise = (
         (cumulative[..., :, None] - cumulative[..., None, :])
         .masked_fill_(future, -math.inf)
         .exp_()
-        .view(grouped)
+        .view(num_chunks, num_key_heads, -1, length, length)
     )
-    transposed = k.mT
-    attention = (pairwise * (q @ transposed)[:, None]).view(shape)
-    system = (pairwise * (k @ transposed)[:, None]).view(shape) * strength[..., None]
-    identity = torch.eye(length, device=k.device).expand_as(system)
+    products = (kq @ kq[:, :, :length].mT)[:, :, None]  # [N, HK, 1, 2C, C]
+    attention = (pairwise * products[..., length:, :]).flatten(1, 2).mul_(scale)
+    system = pairwise.mul_(products[..., :length, :]).flatten(1, 2)
+    system.mul_(strength[..., None])
+    identity = torch.eye(length, device=kq.device).expand_as(system)
     inverse = torch.linalg.solve_triangular(
         system, identity, upper=False, unitriangular=True
     )
     return inverse * strength[..., None, :], attention
-
-
-def _per_value_head(matrices: Tensor, k: Tensor) -> Tensor:
-    """Multiply [HV, N, C, C] with [HK, N, C, K], each value head with its key head's rows."""
-    num_key_heads, num_chunks, length, key_dim = k.shape
-    if matrices.shape[0] == num_key_heads:
-        return matrices @ k
-    # One product a key head: the matrices of its group stand one below the other.
-    stacked = matrices.view(num_key_heads, -1, num_chunks, length, length).transpose(
-        1, 2
-    )
-    product = stacked.reshape(num_key_heads, num_chunks, -1, length) @ k
-    grouped = product.view(num_key_heads, num_chunks, -1, length, key_dim).transpose(
-        1, 2
-    )
-    return grouped.reshape(-1, num_chunks, length, key_dim)
-
-
-def _scale_rows(rows: Tensor, factors: Tensor) -> Tensor:
-    """Multiply rows [HK, N, C, K] with factors [HV, N, C] of their value heads, to [HV, N, C, K]."""
-    num_key_heads, num_chunks, length, key_dim = rows.shape
-    grouped = factors.view(num_key_heads, -1, num_chunks, length, 1)
-    return (rows[:, None] * grouped).view(-1, num_chunks, length, key_dim)
