@@ -91,7 +91,7 @@ async def failure(hass: HomeAssistant, language: str) -> str:
         (
             "it",
             OutOfMemoryError("cuda", 12),
-            "La memoria del dispositivo cuda non aveva spazio per questa risposta.",
+            "La memoria del dispositivo cuda non aveva abbastanza spazio per questa risposta.",
         ),
         (
             "es",

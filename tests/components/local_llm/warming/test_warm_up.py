@@ -225,7 +225,7 @@ async def test_schedule_can_be_turned_off_and_on(
         ("en", f"{FAILURE}."),
         (
             "de",
-            "Die Engine ist gescheitert, während sie die Antwort berechnet hat: nan.",
+            "Beim Berechnen der Antwort ist in der Engine ein Fehler aufgetreten: nan.",
         ),
     ],
 )
