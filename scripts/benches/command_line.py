@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
-from demo_house.arguments import folder, new_file
+from demo_house.arguments import folder, new_file, old_file
 
-from . import cache_speed, loading, loop_lag, quality
+from . import agreement, cache_speed, loading, loop_lag, quality
 from .random_weights import SIZES
 from .reread.bench import bench as reread
 from .speed.bench import bench as speed
@@ -53,6 +53,22 @@ def main() -> int:
             "reread", help="how much of a home's prompts is read again, and why"
         )
     )
+    command = commands.add_parser(
+        "agreement",
+        help="whether llama.cpp names the same next tokens of a GGUF file",
+    )
+    command.set_defaults(bench=agreement.bench)
+    command.add_argument(
+        "--model", type=old_file, required=True, metavar="FILE", help="a .gguf"
+    )
+    command.add_argument(
+        "--peer-library",
+        type=folder,
+        required=True,
+        metavar="FOLDER",
+        help="where llama-cpp-python is installed: pip install --target FOLDER llama-cpp-python",
+    )
+    _add_json(command)
     _add_speed(
         commands.add_parser(
             "speed", help="how many tokens a second are read and written"

@@ -26,6 +26,14 @@ def new_file(text: str) -> Path:
     return file
 
 
+def old_file(text: str) -> Path:
+    """Read the path of a file that is there."""
+    file = Path(text)
+    if not file.is_file():
+        raise argparse.ArgumentTypeError(f"there is no file {file}")
+    return file
+
+
 def folder(text: str) -> Path:
     """Read the path of a folder that is there."""
     path = Path(text)

@@ -103,7 +103,7 @@ def test_loading(tmp_path: Path) -> None:
 def test_speed(tmp_path: Path) -> None:
     result = run_bench(
         tmp_path,
-        *("speed", "--repetitions", "1", "--profile"),
+        *("speed", "--repetitions", "1"),
         *("--cases", "prefill-16", "decode-0", "first-token"),
         *("--chart", str(tmp_path / "chart")),
         *peer_options(tmp_path, fake_llama_bench.__file__),
@@ -137,7 +137,7 @@ def test_speed_without_avx512(tmp_path: Path) -> None:
     result = run_bench(
         tmp_path,
         *("speed", "--repetitions", "1", "--no-avx512", "--weights", "int8"),
-        *("--cases", "prefill-16"),
+        *("--cases", "prefill-16", "--profile"),
     )
     assert result["capability"] == "AVX2"
     assert result["dtype"] == "float32"

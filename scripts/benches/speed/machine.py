@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 _READ_BYTES = 1 << 29
-_FEWEST_ROWS, _MOST_ROWS, _COLUMNS = 64, 1_024, 2_048
+_FEWEST_ROWS, _MOST_ROWS, _COLUMNS = 16, 1_024, 2_048
 _LONG_SECONDS = 0.1
 _ROUNDS = 5
 _PRODUCTS: Mapping[torch.dtype, Callable[[Tensor, Tensor], Tensor]] = MappingProxyType(
