@@ -134,29 +134,38 @@ class Int4Linear:
             ).to(rows.dtype)
             return product if bias is None else product + bias
         product = rows.new_empty(rows.shape[0], num_blocks * self._block)
-        for start, end in _parts(num_blocks * self._block, num_columns, self._block):
-            columns = self.columns(start, end, rows.dtype)
+        parts = tuple(_parts(num_blocks * self._block, num_columns, self._block))
+        widest = parts[0][1] // self._block
+        room = _Room(self._codes[:widest], rows.dtype)
+        for start, end in parts:
+            columns = self._dequantize(start, end, room)
             torch.mm(rows, columns, out=product[:, start:end])
         return product if bias is None else product.add_(bias)
 
     def columns(self, start: int, end: int, dtype: torch.dtype) -> Tensor:
-        """Dequantize rows start .. end - 1, whole blocks of them, and return them as columns [I, end - start].
+        """Dequantize rows start .. end - 1, whole blocks of them, and return them as columns [I, end - start]."""
+        num_blocks = (end - start) // self._block
+        return self._dequantize(start, end, _Room(self._codes[:num_blocks], dtype))
 
-        Each pass over the numbers runs along memory: ten times as quick as passes across it.
-        """
+    def _dequantize(self, start: int, end: int, room: _Room) -> Tensor:
+        """Make the columns in `room`; each pass runs along memory, ten times as quick as passes across it."""
         codes = self._codes[start // self._block : end // self._block]
-        num_blocks, num_columns, _ = codes.shape
-        unpacked = torch.cat((codes & 15, codes >> 4), dim=-1)
-        weights = unpacked.view(num_blocks, -1, self.GROUP, self._block).float()
+        num_blocks = codes.shape[0]
+        unpacked = room.codes[:num_blocks]
+        torch.cat((codes & 15, codes >> 4), dim=-1, out=unpacked)
+        weights = room.weights[:num_blocks]
+        weights.copy_(unpacked)
         scales, middles = (
             self._scales[:, start:end]
             .view(-1, num_blocks, 1, self._block, 2)
             .permute(4, 1, 0, 2, 3)
             .to(torch.float32, memory_format=torch.contiguous_format)
         )
-        torch.addcmul(middles - 8 * scales, weights, scales, out=weights)
-        columns = weights.view(num_blocks, num_columns, -1).transpose(0, 1)
-        return columns.to(dtype, memory_format=torch.contiguous_format).flatten(1)
+        grouped = weights.view(num_blocks, -1, self.GROUP, self._block)
+        torch.addcmul(middles - 8 * scales, grouped, scales, out=grouped)
+        columns = room.columns[:, :num_blocks]
+        columns.copy_(weights.transpose(0, 1))
+        return columns.flatten(1)
 
     def take(self, indices: Tensor) -> Tensor:
         """Return rows of the matrix; slow, for it dequantizes their whole blocks."""
@@ -176,6 +185,18 @@ class Int4Linear:
             block=self._block,
             has_kernel=self._has_kernel,
         )
+
+
+class _Room:
+    """Where parts of an int4 matrix pass one after the other, so that they meet memory that the CPU still holds."""
+
+    def __init__(self, codes: Tensor, dtype: torch.dtype) -> None:
+        """Make room for parts as large as `codes` [n, I, block / 2]."""
+        num_blocks, num_columns, half = codes.shape
+        shape = (num_blocks, num_columns, 2 * half)
+        self.codes = codes.new_empty(shape)
+        self.weights = codes.new_empty(shape, dtype=torch.float32)
+        self.columns = codes.new_empty(num_columns, num_blocks, 2 * half, dtype=dtype)
 
 
 def _parts(num_rows: int, num_columns: int, step: int = 1) -> Iterator[tuple[int, int]]:
