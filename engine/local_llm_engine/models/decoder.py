@@ -106,9 +106,18 @@ class DecoderLayer:
         self._feed_forward = make_feed_forward(config, index, loader.within("mlp."))
 
     def __call__(
-        self, rows: Tensor, rotation: Rotation, state: LayerState, position: int
+        self,
+        rows: Tensor,
+        rotation: Rotation,
+        state: LayerState,
+        position: int,
+        *,
+        only_last: bool = False,
     ) -> Tensor:
-        """Map rows [T, H] of tokens position .. position + T - 1 to [T, H]; advances `state`."""
+        """Map rows [T, H] of tokens position .. position + T - 1 to [T, H]; advances `state`.
+
+        `only_last` leaves out what only the rows before the last would need, and returns that one, [1, H].
+        """
         normed = self._mixer_norm(rows).to(rows.dtype)
         match self._mixer, state:
             case GatedDeltaNet() as mixer, DeltaState():
@@ -119,6 +128,8 @@ class DecoderLayer:
                 raise TypeError(
                     f"a {type(state).__name__} does not fit a {type(self._mixer).__name__} layer"
                 )
+        if only_last:
+            rows = rows[-1:]
         return rows + self._feed_forward(self._feed_forward_norm(rows).to(rows.dtype))
 
 
@@ -154,8 +165,10 @@ class DecoderModel:
         return new_state(self._config, capacity, dtype=self.dtype, device=self.device)
 
     @torch.no_grad()
-    def forward(self, token_ids: Tensor, state: SequenceState) -> Tensor:
-        """Read tokens, int64 [T], and return their hidden rows [T, H]; advances `state` in place."""
+    def forward(
+        self, token_ids: Tensor, state: SequenceState, *, only_last: bool = False
+    ) -> Tensor:
+        """Read tokens, int64 [T], and return their hidden rows [T, H], or the last one's; advances `state` in place."""
         num_tokens = token_ids.shape[0]
         if not 1 <= num_tokens <= state.capacity - state.length:
             raise GenerationError(
@@ -165,7 +178,13 @@ class DecoderModel:
         rows = self._embedding.take(token_ids)
         rotation = rotary_angles(state.length, num_tokens, self._frequencies)
         for layer, layer_state in zip(self._layers, state.layers, strict=True):
-            rows = layer(rows, rotation, layer_state, state.length)
+            rows = layer(
+                rows,
+                rotation,
+                layer_state,
+                state.length,
+                only_last=only_last and layer is self._layers[-1],
+            )
         state.length += num_tokens
         return rows
 

@@ -62,8 +62,13 @@ class Model(Protocol):
     def new_state(self, capacity: int) -> SequenceState:
         """Make an empty state with room for `capacity` tokens."""
 
-    def forward(self, token_ids: Tensor, state: SequenceState) -> Tensor:
+    def forward(
+        self, token_ids: Tensor, state: SequenceState, *, only_last: bool = False
+    ) -> Tensor:
         """Read T >= 1 tokens, int64 [T], and return their hidden rows [T, H]; advances `state` in place.
+
+        `only_last` returns the last token's row alone, [1, H], for less work: within rounding of what it is among
+        all, and the same whenever it is asked for.
 
         Raises:
             GenerationError: there is no token, or no room for them; `state` is as it was. After any

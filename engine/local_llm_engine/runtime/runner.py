@@ -205,7 +205,7 @@ class Runner:
         )
 
     def _choose(self, sequence: Sequence, hidden: Tensor) -> None:
-        logits = self._model.logits(hidden[-1:])[0]
+        logits = self._model.logits(hidden)[0]
         # Once an answer, for weights do not change; a sum shows every NaN and infinity at a tenth of the cost.
         if not sequence.answer and not bool(logits.sum().isfinite()):
             raise GenerationError(
@@ -235,9 +235,11 @@ class Runner:
         sequence.emit(FinishEvent(FinishReason.STOP, usage, sequence.outcome))
 
     def _forward(self, token_ids: tuple[int, ...], slot: Slot) -> Tensor:
+        """Read tokens into the slot and return the hidden row of the last."""
         hidden = self._model.forward(
             torch.tensor(token_ids, dtype=torch.int64, device=self._model.device),
             slot.state,
+            only_last=True,
         )
         slot.cuts.append(slot.state.length)
         return hidden

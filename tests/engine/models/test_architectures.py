@@ -80,6 +80,22 @@ def test_prefill_equals_oracle(
     assert_close(computed, logits_of(oracles[kind], tokens), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("num_tokens", [1, 2, 65, 200])
+@pytest.mark.parametrize("kind", NEW_KINDS)
+def test_the_last_row_alone_is_that_of_all(
+    models: Mapping[str, Model], kind: str, num_tokens: int
+) -> None:
+    tokens, model = random_tokens(num_tokens), models[kind]
+    states = [model.new_state(num_tokens + 1) for _ in range(2)]
+    rows = model.forward(tokens, states[0])
+    last = model.forward(tokens, states[1], only_last=True)
+    assert last.shape == (1, rows.shape[1])
+    assert_close(last, rows[-1:], rtol=1e-5, atol=1e-5)
+    # What comes after reads the same state.
+    after = [model.forward(tokens[:1], state) for state in states]
+    assert torch.equal(*after)
+
+
 @pytest.mark.parametrize(("kind", "changes"), VARIANTS)
 def test_variants_equal_oracle(
     tmp_path: Path, kind: str, changes: dict[str, Any]

@@ -121,8 +121,9 @@ def read_with(model: Model, token_ids: tuple[int, ...], stops: list[int]) -> Ten
     """Read a prompt from its first token with these stops; return the logits at its end."""
     state = model.new_state(256)
     for stop in stops:
-        hidden = model.forward(torch.tensor(token_ids[state.length : stop]), state)
-    return model.logits(hidden[-1:])
+        stretch = torch.tensor(token_ids[state.length : stop])
+        last = model.forward(stretch, state, only_last=True)
+    return model.logits(last)
 
 
 def test_a_state_without_memory_costs_its_tokens_alone(

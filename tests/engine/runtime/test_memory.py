@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 import logging
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -49,14 +50,12 @@ class SmallMachine(Session):
         self.num_calls = 0
         self.model.forward = self._forward_or_fail(self.model.forward)  # type: ignore[method-assign]
 
-    def _forward_or_fail(
-        self, forward: Callable[[Tensor, SequenceState], Tensor]
-    ) -> Callable[[Tensor, SequenceState], Tensor]:
-        def call(token_ids: Tensor, state: SequenceState) -> Tensor:
+    def _forward_or_fail(self, forward: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        def call(*args: Any, **kwargs: Any) -> Tensor:
             self.num_calls += 1
             if self.num_calls in self.failing:
                 raise TORCH_ERROR
-            return forward(token_ids, state)
+            return forward(*args, **kwargs)
 
         return call
 

@@ -51,9 +51,11 @@ class RecordingModel:
     def new_state(self, capacity: int) -> SequenceState:
         return self._model.new_state(capacity)
 
-    def forward(self, token_ids: Tensor, state: SequenceState) -> Tensor:
+    def forward(
+        self, token_ids: Tensor, state: SequenceState, *, only_last: bool = False
+    ) -> Tensor:
         self.num_tokens += len(token_ids)
-        return self._model.forward(token_ids, state)
+        return self._model.forward(token_ids, state, only_last=only_last)
 
     def logits(self, hidden: Tensor) -> Tensor:
         logits = self._model.logits(hidden)
