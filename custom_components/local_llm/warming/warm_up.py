@@ -22,6 +22,7 @@ from ..prompts.prompt import async_next_request
 from ..runtime import LocalLlmConfigEntry
 from ..satellites import async_speakers
 from ..settings import AgentSettings
+from ..weights.preparation import EngineInPreparation
 from .instructions_watch import async_watch_instructions
 from .prompt_watch import async_watch_prompts
 from .results import ColdPrompt, Target, WarmPrompt, WarmUpResult, WarmUpRun
@@ -80,8 +81,8 @@ class WarmUp:
         self.async_stop()
         if not self._entry.options.get(CONF_WARM_UP, True):
             return
-        if not self._engine.status().is_running:
-            # It is being made ready, and loaded anew then.
+        if isinstance(self._engine, EngineInPreparation):
+            # The entry is loaded anew once there is an engine.
             return
         if self._entry.data[CONF_PROMPT_CACHE_GIB]:
             self._unschedule.append(async_at_started(self._hass, self._begin))

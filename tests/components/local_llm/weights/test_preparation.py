@@ -24,11 +24,12 @@ from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import HomeAssistantError
 from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.config import EngineConfig
-from local_llm_engine.errors import ConversionError
+from local_llm_engine.errors import ConversionError, NotConvertedError
 from local_llm_engine.service import Engine
 
 from ..conftest import ask, speech
 from ..held_conversions import HeldConversion, held, kept, kept_of
+from ..scripted import ScriptedEngine, says
 from ..test_init import ENGINE_THREADS, engine_threads
 
 __all__ = ["held"]
@@ -240,6 +241,24 @@ async def test_a_failure_is_told_and_tried_again_when_somebody_wants_it(
     await hass.async_block_till_done(wait_background_tasks=True)
     assert entry.state is ConfigEntryState.LOADED
     assert entry.runtime_data.engine.status().weights == "int4"
+
+
+async def test_any_engine_takes_the_place_of_what_stood_for_it(
+    hass: HomeAssistant, add: Add
+) -> None:
+    engine = ScriptedEngine(says("Yes."))
+    loads = [NotConvertedError("int4"), engine]
+    with (
+        patch.object(Engine, "load", side_effect=loads) as load,
+        patch.object(Engine, "convert") as convert,
+    ):
+        entry = add()
+        await hass.config_entries.async_setup(entry.entry_id)
+        await hass.async_block_till_done(wait_background_tasks=True)
+    assert entry.runtime_data.engine is engine
+    assert speech(await ask(hass, "hello")) == "Yes."
+    assert hass.states.get(PERCENT).state == "100"
+    assert (load.call_count, convert.call_count) == (2, 1)
 
 
 async def test_damaged_weights_are_made_anew_in_the_background(
