@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, get_args
 
 from .builtin import NANO_PATH
 from .cache.report import read_records, report
-from .config import GIB, EngineConfig, Weights
+from .config import GIB, EngineConfig, KvCache, Weights
 from .errors import EngineError
 from .types import (
     ChatRequest,
@@ -62,7 +62,7 @@ def main() -> int:
         "--thinking", action="store_true", help="let the model think before it answers"
     )
     chat.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    _add_weights(chat)
+    _add_formats(chat)
     _add_plan(commands.add_parser("plan", help="say what a model will need"))
     report_command = commands.add_parser("report", help="sum up a file of call records")
     report_command.add_argument("file", type=Path)
@@ -85,19 +85,25 @@ def main() -> int:
 def _add_plan(command: argparse.ArgumentParser) -> None:
     command.add_argument("model", type=Path, help="a model folder or a GGUF file")
     command.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    _add_weights(command)
+    _add_formats(command)
     command.add_argument("--context-length", type=int, help="in tokens")
     command.add_argument("--prompt-cache-gib", type=float, default=8.0)
     command.add_argument("--satellites", type=int, default=3)
     command.add_argument("--json", action="store_true", help="print bytes as JSON")
 
 
-def _add_weights(command: argparse.ArgumentParser) -> None:
+def _add_formats(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--weights",
         default="auto",
         choices=get_args(Weights.__value__),
         help="the format of the large matrices (auto: as they are stored)",
+    )
+    command.add_argument(
+        "--kv-cache",
+        default="bf16",
+        choices=get_args(KvCache.__value__),
+        help="the format of keys and values (int8: half the memory for every token)",
     )
 
 
@@ -108,6 +114,7 @@ def _plan(arguments: argparse.Namespace) -> str:
     config = EngineConfig(
         device=arguments.device,
         weights=arguments.weights,
+        kv_cache=arguments.kv_cache,
         context_length=arguments.context_length,
         prompt_cache_bytes=int(arguments.prompt_cache_gib * GIB),
     )
@@ -117,12 +124,25 @@ def _plan(arguments: argparse.Namespace) -> str:
         sizes["memory_total_bytes"] = memory.total_bytes
         sizes["memory_available_bytes"] = memory.available_bytes
     choices = {choice: need.nbytes for choice, need in plan.weights_by_choice.items()}
+    kv_choices = {
+        choice: plan.with_kv_cache(choice).kv_bytes_per_1000_tokens
+        for choice in plan.token_bytes_by_choice
+    }
     if arguments.json:
-        told = {**_words(plan), **sizes, "weights_bytes_by_choice": choices}
+        told = {
+            **_words(plan),
+            **sizes,
+            "weights_bytes_by_choice": choices,
+            "kv_bytes_per_1000_tokens_by_choice": kv_choices,
+        }
         return json.dumps(told, indent=2)
-    title = "{model} ({architecture}) on {device} in {dtype}, weights {weights}, {context_length} tokens of context"
+    title = (
+        "{model} ({architecture}) on {device} in {dtype}, weights {weights}, KV {kv_cache},"
+        " {context_length} tokens of context"
+    )
     rows = {
         **{f"weights with --weights {name}": size for name, size in choices.items()},
+        **{f"1,000 tokens, --kv-cache {name}": size for name, size in kv_choices.items()},
         **{
             _LABELS[key].format(satellites=arguments.satellites): size
             for key, size in sizes.items()
@@ -141,6 +161,7 @@ def _words(plan: EnginePlan) -> dict[str, str | int]:
         "device": plan.device,
         "dtype": plan.dtype,
         "weights": plan.weights,
+        "kv_cache": plan.kv_cache,
         "context_length": plan.context_length,
     }
 
@@ -161,7 +182,9 @@ def _sizes(plan: EnginePlan, num_satellites: int) -> dict[str, int]:
 def _chat(arguments: argparse.Namespace) -> None:
     from .service import Engine  # noqa: PLC0415 - importing torch takes seconds, and --help needs none of it
 
-    config = EngineConfig(device=arguments.device, weights=arguments.weights)
+    config = EngineConfig(
+        device=arguments.device, weights=arguments.weights, kv_cache=arguments.kv_cache
+    )
     engine = Engine.load(arguments.model, config, _print_converted)
     messages = [Message(role="system", content=arguments.system)]
     try:

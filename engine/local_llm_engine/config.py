@@ -10,6 +10,7 @@ from .errors import ConfigError
 type Device = Literal["cpu", "cuda"]
 type Dtype = Literal["auto", "bfloat16", "float32"]
 type Weights = Literal["auto", "bf16", "int8", "int4"]
+type KvCache = Literal["bf16", "int8"]
 
 MINIMUM_CONTEXT_LENGTH = 64
 GIB = 1024**3
@@ -43,6 +44,7 @@ class EngineConfig:
     device: Device = "cpu"
     dtype: Dtype = "auto"
     weights: Weights = "auto"
+    kv_cache: KvCache = "bf16"
     weights_folder: Path | None = None
     context_length: int | None = None
     prompt_cache_bytes: int = 8 * GIB
@@ -58,6 +60,7 @@ class EngineConfig:
         _require_choice("device", self.device, get_args(Device.__value__))
         _require_choice("dtype", self.dtype, get_args(Dtype.__value__))
         _require_choice("weights", self.weights, get_args(Weights.__value__))
+        _require_choice("kv_cache", self.kv_cache, get_args(KvCache.__value__))
         if self.weights_folder is not None:
             _require_type("weights_folder", self.weights_folder, Path)
         if self.context_length is not None:

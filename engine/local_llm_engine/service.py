@@ -15,7 +15,7 @@ from .cache.disk_folder import DiskTierError
 from .cache.prompt_cache import PromptCache
 from .cache.records import CallLog, RecordListener
 from .chat import AnswerDecoder, ChatFormat
-from .config import Device, EngineConfig
+from .config import Device, EngineConfig, KvCache
 from .errors import ContextLengthError, InvalidRequestError, LoadCancelledError
 from .models.fingerprint import fingerprint
 from .models.memory import DeviceMemory, device_memory
@@ -59,6 +59,7 @@ class EngineStatus:
     """What the engine is and does now. Bytes and tokens as named; records oldest first.
 
     `weights` is the format of most weights: "int4", "int8", or "bf16" where all are in `dtype`; `weights_bytes` are those of all in memory.
+    `kv_cache` is the format of keys and values: "int8", or "bf16" where they are in `dtype`.
     `notices` tell of every slower or poorer path that the engine had to take.
     """
 
@@ -67,6 +68,7 @@ class EngineStatus:
     dtype: str
     weights: str
     weights_bytes: int
+    kv_cache: KvCache
     context_length: int
     is_running: bool
     prompt_cache_bytes: int
@@ -268,6 +270,7 @@ class Engine:
             dtype=self._dtype,
             weights=self._plan.weights,
             weights_bytes=self._plan.weights_bytes,
+            kv_cache=self._plan.kv_cache,
             context_length=self._context_length,
             is_running=self._loop.is_running,
             prompt_cache_bytes=self._cache.nbytes,

@@ -16,9 +16,10 @@ import time
 from demo_house.report import table
 import torch
 
+from local_llm_engine.cache.kv_state import KVState
 from local_llm_engine.cache.prompt_cache import PromptCache, Slot
 from local_llm_engine.cache.ranks import Reader
-from local_llm_engine.cache.state import KVState, SequenceState
+from local_llm_engine.cache.state import SequenceState
 from local_llm_engine.cache.tree import PromptTree
 from local_llm_engine.models.architectures import read_config
 from local_llm_engine.types import Purpose
@@ -176,8 +177,8 @@ def _filled_state() -> SequenceState:
     state = empty_state(config, PROMPT_TOKENS, torch.bfloat16)
     for layer in state.layers:
         if isinstance(layer, KVState):
-            layer.keys.fill_(1)
-            layer.values.fill_(1)
+            for tensor in layer.tensors:
+                tensor.fill_(1)
         else:
             layer.conv.fill_(1)
             layer.delta.fill_(1)

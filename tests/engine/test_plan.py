@@ -82,7 +82,7 @@ def test_plan_as_a_table(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     title, *rows = capsys.readouterr().out.splitlines()
     assert (
         title
-        == "nano (qwen3_5_text) on cpu in float32, weights bf16, 4096 tokens of context"
+        == "nano (qwen3_5_text) on cpu in float32, weights bf16, KV bf16, 4096 tokens of context"
     )
     sizes = dict(row.strip().removesuffix(" MiB").rsplit(maxsplit=1) for row in rows)
     assert sizes["weights"] == sizes["weights with --weights auto"] == "12.8"
@@ -102,6 +102,16 @@ def test_plan_as_json(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert told["satellites_bytes"] == plan.satellites_bytes(7)
     assert told["ram_bytes"] == plan.ram_bytes
     assert told["memory_total_bytes"] > 0
+
+
+def test_the_plan_names_the_format_of_keys_and_values(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("plan", str(NANO_PATH), "--kv-cache", "int8", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    plan = Engine.plan(NANO_PATH, EngineConfig(kv_cache="int8"))
+    assert told["kv_cache"] == "int8"
+    assert told["kv_bytes_per_1000_tokens"] == plan.kv_bytes_per_1000_tokens
 
 
 def test_plan_where_nobody_can_tell_the_memory(

@@ -24,7 +24,12 @@ from .piece_header import (
 from .state import Checkpoint, KVRun, PieceContent
 
 _DTYPES = MappingProxyType(
-    {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
+    {
+        torch.float32: "F32",
+        torch.float16: "F16",
+        torch.bfloat16: "BF16",
+        torch.int8: "I8",
+    }
 )
 
 
@@ -33,8 +38,7 @@ def lay_out(token_ids: Sequence[int], content: PieceContent) -> tuple[TensorByte
     named = [
         (f"{kind}.{index}", tensor)
         for kind, tensors in (
-            ("keys", content.kv.keys),
-            ("values", content.kv.values),
+            ("kv", content.kv.tensors),
             ("conv", content.checkpoint.conv),
             ("delta", content.checkpoint.delta),
         )
@@ -77,15 +81,12 @@ def map_content(path: Path, end: int) -> PieceContent:
     try:
         with safe_open(str(path), framework="pt", device="cpu") as file:
             names = frozenset(file.keys())
-            keys, values, conv, delta = (
-                tuple(_numbered(file, names, kind))
-                for kind in ("keys", "values", "conv", "delta")
+            kv, conv, delta = (
+                tuple(_numbered(file, names, kind)) for kind in ("kv", "conv", "delta")
             )
     except (SafetensorError, OSError) as error:
         raise DamagedPieceError(f"it cannot be mapped: {error}") from error
-    return PieceContent(
-        KVRun(keys, values), Checkpoint(length=end, conv=conv, delta=delta)
-    )
+    return PieceContent(KVRun(kv), Checkpoint(length=end, conv=conv, delta=delta))
 
 
 def _numbered(file: Any, names: AbstractSet[str], kind: str) -> Iterator[Tensor]:

@@ -10,63 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-# On a CPU a bfloat16 product is compiled anew for every shape, which takes longer than some products do: so what
-# grows with every token grows by so many at once.
-_PADDED_TO_TOKENS = 128
-
-
-class KVState:
-    """Keys and values of one attention layer, in a buffer that never moves.
-
-    `keys`, `values`: [HKV, capacity, D]. Rows at and past the sequence's length are garbage, but those of
-    `values` that `padded_rows` shows are finite. On a CPU an untouched row costs address space only, so the
-    buffer spans the whole context from the start.
-    """
-
-    def __init__(
-        self,
-        *,
-        num_heads: int,
-        head_dim: int,
-        capacity: int,
-        dtype: torch.dtype,
-        device: torch.device,
-    ) -> None:
-        """Reserve room for `capacity` tokens."""
-        compiled = device.type == "cpu" and dtype == torch.bfloat16
-        self._multiple = _PADDED_TO_TOKENS if compiled else 1
-        self.keys = torch.empty(
-            num_heads,
-            self._padded(capacity),
-            head_dim,
-            dtype=dtype,
-            device=device,
-        )
-        self.values = torch.empty_like(self.keys)
-
-    def append(self, position: int, keys: Tensor, values: Tensor) -> None:
-        """Write rows [HKV, T, D] at `position`."""
-        num_tokens = keys.shape[1]
-        end = position + num_tokens
-        self.keys[:, position:end] = keys
-        self.values[:, position:end] = values
-        if num_tokens > 1 or position % self._multiple == 0:
-            self.clear_padding(end)
-
-    def clear_padding(self, length: int) -> None:
-        """Put finite numbers where `padded_rows` looks past `length`."""
-        self.values[:, length : self._padded(length)] = 0
-
-    def rows(self, length: int) -> tuple[Tensor, Tensor]:
-        """Return views [HKV, length, D] of the first keys and values."""
-        return self.keys[:, :length], self.values[:, :length]
-
-    def padded_rows(self, length: int) -> tuple[Tensor, Tensor]:
-        """Return views of at least `length` rows, in few different sizes; values past it are finite."""
-        return self.rows(self._padded(length))
-
-    def _padded(self, length: int) -> int:
-        return -(-length // self._multiple) * self._multiple
+from .kv_state import KVState
 
 
 class DeltaState:
@@ -100,15 +44,14 @@ type LayerState = KVState | DeltaState
 
 
 class KVRun(NamedTuple):
-    """The KV of consecutive tokens in RAM, one pair [HKV, n, D] for each attention layer."""
+    """The KV of n consecutive tokens in RAM: the attention layers' tensors, [HKV, n, ...], one layer after the other."""
 
-    keys: tuple[Tensor, ...]
-    values: tuple[Tensor, ...]
+    tensors: tuple[Tensor, ...]
 
     @property
     def nbytes(self) -> int:
         """Bytes of all tensors."""
-        return sum(tensor.nbytes for tensor in (*self.keys, *self.values))
+        return sum(tensor.nbytes for tensor in self.tensors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +83,7 @@ class PieceContent(NamedTuple):
         """Copy all tensors to memory of their own, so that nothing of them hangs on a mapped file."""
         kv, checkpoint = self
         return PieceContent(
-            KVRun(_copies(kv.keys), _copies(kv.values)),
+            KVRun(_copies(kv.tensors)),
             Checkpoint(
                 length=checkpoint.length,
                 conv=_copies(checkpoint.conv),
@@ -203,16 +146,18 @@ class SequenceState:
     def read_kv(self, start: int, end: int) -> KVRun:
         """Copy the KV of tokens start .. end - 1 to RAM."""
         return KVRun(
-            keys=tuple(_copy_to_ram(layer.keys[:, start:end]) for layer in self._kv),
-            values=tuple(
-                _copy_to_ram(layer.values[:, start:end]) for layer in self._kv
-            ),
+            tuple(
+                _copy_to_ram(tensor[:, start:end])
+                for layer in self._kv
+                for tensor in layer.tensors
+            )
         )
 
     def write_kv(self, start: int, run: KVRun) -> None:
         """Put a run's KV at token `start`."""
-        for layer, keys, values in zip(self._kv, run.keys, run.values, strict=True):
-            layer.append(start, keys, values)
+        places = [tensor for layer in self._kv for tensor in layer.tensors]
+        for place, tensor in zip(places, run.tensors, strict=True):
+            place[:, start : start + tensor.shape[1]] = tensor
 
 
 def _copy_to_ram(tensor: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ Owns the weights of one layer; its KV lies in the sequence's state.
 import torch
 from torch import Tensor
 
-from ..cache.state import KVState
+from ..cache.kv_state import KVState
 from ..ops.attention import attention, attention_one_row, rotate
 from ..weights.loader import WeightLoader
 from .config import ModelConfig

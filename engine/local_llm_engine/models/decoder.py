@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..cache.state import DeltaState, KVState, LayerState, SequenceState
+from ..cache.kv_state import KVState
+from ..cache.state import DeltaState, LayerState, SequenceState
+from ..config import KvCache
 from ..errors import GenerationError
 from ..ops.attention import rotary_angles
 from ..weights.linear import LinearWeight
@@ -61,18 +63,24 @@ def tensor_shapes(architecture: Architecture, config: ModelConfig) -> Shapes:
 
 
 def new_state(
-    config: ModelConfig, capacity: int, *, dtype: torch.dtype, device: torch.device
+    config: ModelConfig,
+    capacity: int,
+    *,
+    dtype: torch.dtype,
+    device: torch.device,
+    kv_cache: KvCache = "bf16",
 ) -> SequenceState:
     """Make the empty state of a model of this configuration, with room for `capacity` tokens."""
 
     def new_layer_state(layer_type: str) -> LayerState:
         if layer_type == "full_attention":
-            return KVState(
+            return KVState.make(
                 num_heads=config.num_key_value_heads,
                 head_dim=config.head_dim,
                 capacity=capacity,
                 dtype=dtype,
                 device=device,
+                quantized=kv_cache == "int8",
             )
         assert config.delta_net is not None
         return DeltaState(
@@ -144,6 +152,7 @@ class DecoderModel:
         weights: LoadedWeights,
         loader: WeightLoader,
         head: LinearWeight | None,
+        kv_cache: KvCache,
     ) -> None:
         """Take the text model's weights; `head` None takes the embedding as the head."""
         self.summary = summary
@@ -151,6 +160,7 @@ class DecoderModel:
         self.device = loader.device
         self.dtype = loader.dtype
         self._config = config
+        self._kv_cache: KvCache = kv_cache
         self._embedding = loader.linear(EMBEDDING)
         self._layers = [
             DecoderLayer(architecture, config, index, loader.within(f"layers.{index}."))
@@ -162,7 +172,13 @@ class DecoderModel:
 
     def new_state(self, capacity: int) -> SequenceState:
         """Make an empty state with room for `capacity` tokens."""
-        return new_state(self._config, capacity, dtype=self.dtype, device=self.device)
+        return new_state(
+            self._config,
+            capacity,
+            dtype=self.dtype,
+            device=self.device,
+            kv_cache=self._kv_cache,
+        )
 
     @torch.no_grad()
     def forward(

@@ -26,6 +26,7 @@ _CODE = (
     "ops/**/*.py",
     "weights/**/*.py",
     "cache/state.py",
+    "cache/kv_state.py",
     "cache/placement.py",
 )
 
@@ -49,6 +50,7 @@ def fingerprint(folder: Path, model: Model, config: EngineConfig) -> str:
         "torch": torch.__version__,
         "prefill_chunk_tokens": config.prefill_chunk_tokens,
         "half_checkpoints": config.half_checkpoints,
+        "kv_cache": config.kv_cache,
     }
     return _digest(json.dumps(facts, sort_keys=True).encode())
 

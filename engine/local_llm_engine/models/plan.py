@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ..cache.placement import grid_interval
-from ..config import Weights
+from ..config import KvCache, Weights
 from ..errors import MemoryShortageError
 from ..types import Purpose
 from ..weights.quantized import StoredInfo
@@ -27,6 +27,8 @@ _SHARED_CHECKPOINTS = 3
 _NUM_SLOTS = len({purpose.slot for purpose in Purpose})
 _FLOAT32_BYTES = 4
 _HALF_BYTES = 2
+# Of keys and values in 8 bits: one scale for each token and head.
+_SCALE_BYTES = 2
 # The ends of the names of small tensors that are computed with in float32, whatever the model's dtype.
 _IN_FLOAT32 = ("norm.weight", "A_log", "dt_bias", "conv1d.weight", "mlp.gate.weight")
 # Stands in the names of all tensors of which a token passes only some experts' part.
@@ -54,11 +56,17 @@ class StateBytes:
     checkpoint: int
 
     @classmethod
-    def of(cls, config: ModelConfig, *, element_bytes: int, half: bool) -> StateBytes:
+    def of(
+        cls, config: ModelConfig, *, element_bytes: int, half: bool, kv_cache: KvCache
+    ) -> StateBytes:
         """Add up the layers' states; `half` keeps checkpoints' delta states in float16."""
         num_full = config.layer_types.count("full_attention")
         num_linear = config.num_hidden_layers - num_full
-        key_values = 2 * config.num_key_value_heads * config.head_dim
+        row_bytes = (
+            config.head_dim + _SCALE_BYTES
+            if kv_cache == "int8"
+            else config.head_dim * element_bytes
+        )
         delta_net = config.delta_net
         inputs = memory = 0
         if delta_net is not None:
@@ -68,7 +76,7 @@ class StateBytes:
             memory = delta_net.value_size * delta_net.linear_key_head_dim
         conv = num_linear * inputs * element_bytes
         return cls(
-            token=num_full * key_values * element_bytes,
+            token=num_full * 2 * config.num_key_value_heads * row_bytes,
             recurrent=conv + num_linear * memory * _FLOAT32_BYTES,
             checkpoint=conv
             + num_linear * memory * (_HALF_BYTES if half else _FLOAT32_BYTES),
@@ -82,7 +90,8 @@ class EnginePlan:
     The slots hold the state of live sequences, each with room for the context length.
     `weights` is the format of most weights: "int4", "int8", or "bf16" where all are in `dtype`;
     `weights_by_choice` says what it would be with each choice of `EngineConfig.weights`;
-    `is_int4_slow` says that int4 weights save memory here, and no time. `prompt_cache_bytes` is what finished prompts may take in RAM. On a CPU, weights in
+    `is_int4_slow` says that int4 weights save memory here, and no time. `kv_cache` is the format of keys and values,
+    and `token_bytes_by_choice` says what those of a token take in each. `prompt_cache_bytes` is what finished prompts may take in RAM. On a CPU, weights in
     a format of our own, or stored in `dtype`, stay in their file and only fill memory that would otherwise
     be free.
     """
@@ -91,10 +100,12 @@ class EnginePlan:
     device: str
     dtype: str
     weights: str
+    kv_cache: KvCache
     context_length: int
     weights_bytes: int
     weights_by_choice: Mapping[Weights, WeightsNeed]
     is_int4_slow: bool
+    token_bytes_by_choice: Mapping[KvCache, int]
     state: StateBytes
     prompt_cache_bytes: int
 
@@ -102,6 +113,11 @@ class EnginePlan:
         """Return the plan with another choice of `EngineConfig.weights`."""
         need = self.weights_by_choice[choice]
         return replace(self, weights=need.format, weights_bytes=need.nbytes)
+
+    def with_kv_cache(self, choice: KvCache) -> EnginePlan:
+        """Return the plan with another choice of `EngineConfig.kv_cache`."""
+        state = replace(self.state, token=self.token_bytes_by_choice[choice])
+        return replace(self, kv_cache=choice, state=state)
 
     @property
     def kv_bytes_per_1000_tokens(self) -> int:

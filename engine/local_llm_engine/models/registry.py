@@ -9,7 +9,7 @@ from typing import get_args
 
 import torch
 
-from ..config import EngineConfig, Weights
+from ..config import EngineConfig, KvCache, Weights
 from ..errors import MemoryShortageError, ModelLoadError, WeightFormatError
 from ..weights.gguf_header import gguf_file_of
 from ..weights.loader import WeightLoader
@@ -80,20 +80,31 @@ def plan_model(folder: Path, config: EngineConfig) -> EnginePlan:
         for choice in get_args(Weights.__value__)
     }
     need = by_choice[config.weights]
+    states: dict[KvCache, StateBytes] = {
+        choice: StateBytes.of(
+            model_config,
+            element_bytes=dtype.itemsize,
+            half=config.half_checkpoints,
+            kv_cache=choice,
+        )
+        for choice in get_args(KvCache.__value__)
+    }
     return EnginePlan(
         model=summary,
         device=device.type,
         dtype=str(dtype).removeprefix("torch."),
         weights=need.format,
+        kv_cache=config.kv_cache,
         context_length=min(
             summary.context_length, config.context_length or DEFAULT_CONTEXT_LENGTH
         ),
         weights_bytes=need.nbytes,
         weights_by_choice=MappingProxyType(by_choice),
         is_int4_slow=not layout.has_kernel,
-        state=StateBytes.of(
-            model_config, element_bytes=dtype.itemsize, half=config.half_checkpoints
+        token_bytes_by_choice=MappingProxyType(
+            {choice: state.token for choice, state in states.items()}
         ),
+        state=states[config.kv_cache],
         prompt_cache_bytes=config.prompt_cache_bytes,
     )
 
@@ -130,6 +141,7 @@ def load_model(
                 loaded,
                 loader.within(matched.prefix),
                 None if model_config.tie_word_embeddings else loader.linear(HEAD),
+                config.kv_cache,
             )
     except torch.OutOfMemoryError as err:
         raise MemoryShortageError(

@@ -3,9 +3,9 @@
     output = form(query, keys, values)
 
 - `query`: [T, HQ, D], the last T of P tokens: row t sees keys 0 .. P - T + t.
-- `keys`, `values`: [HKV, P, D], all rows so far, possibly views of a longer buffer. HQ is a multiple of
-  HKV; query heads h * HQ / HKV and following read key head h.
-- `output`: [T, HQ, D] in `values`' dtype. Scores are scaled by D ** -0.5.
+- `keys`, `values`: [HKV, P, D], all rows so far, possibly views of a longer buffer, or all of them in 8 bits.
+  HQ is a multiple of HKV; query heads h * HQ / HKV and following read key head h.
+- `output`: [T, HQ, D] in `query`'s dtype, which is `values`', too. Scores are scaled by D ** -0.5.
 
 Knows nothing of projections, gates or where the prefix is kept.
 """
@@ -14,6 +14,10 @@ import math
 
 import torch
 from torch import Tensor
+
+from .quantized_rows import QuantizedRows, quantized_attention_one_row
+
+type Rows = Tensor | QuantizedRows
 
 # Rows of one product on a CPU, all query heads of a key head counted. Measured at 5,000 tokens on two cores with
 # AVX-512: with fewer, products do not reach the processor's speed; with more, the scores leave its cache.
@@ -40,46 +44,58 @@ def attention_reference(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
     return torch.stack(outputs, dim=1).to(values.dtype)
 
 
-def attention(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+def attention(query: Tensor, keys: Rows, values: Rows) -> Tensor:
     """Compute all rows in blocks; a block's query heads of one key head share one product, so nothing is expanded."""
     num_tokens, num_heads, head_dim = query.shape
-    num_key_heads = keys.shape[0]
+    num_key_heads, prefix, _ = keys.shape
     group = num_heads // num_key_heads
     grouped = query.view(num_tokens, num_key_heads, group, head_dim)
     grouped = grouped.mul(head_dim**-0.5).permute(1, 2, 0, 3)  # [HKV, G, T, D]
-    output = torch.empty_like(query, dtype=values.dtype)
+    if isinstance(keys, QuantizedRows):
+        grouped = keys.turned(grouped)
+    output = torch.empty_like(query)
     grouped_output = output.view(num_tokens, num_key_heads, group, head_dim)
     on_cpu = query.device.type == "cpu"
     block = max(1, _CPU_ROWS // group) if on_cpu else num_tokens
-    past = keys.shape[1] - num_tokens
     # On a CPU one key head after the other where there is much to do: a product of two matrices is faster
     # there than a batch of them, and its scores stay in the cache.
-    one_by_one = on_cpu and group * num_tokens * keys.shape[1] > _FEW_SCORES
-    heads = range(num_key_heads) if one_by_one else (slice(None),)
-    for start in range(0, num_tokens, block):
-        end = min(start + block, num_tokens)
-        for head in heads:
+    one_by_one = on_cpu and group * num_tokens * prefix > _FEW_SCORES
+    for head in range(num_key_heads) if one_by_one else (slice(None),):
+        head_keys = _of_head(keys, head, query.dtype)
+        head_values = _of_head(values, head, query.dtype)
+        for start in range(0, num_tokens, block):
+            end = min(start + block, num_tokens)
+            seen = prefix - num_tokens + end
             rows = _attend(
                 grouped[head, ..., start:end, :],
-                keys[head, : past + end],
-                values[head, : past + end],
+                head_keys[..., :seen, :],
+                head_values[..., :seen, :],
             )
             grouped_output[start:end, head] = rows.movedim(-2, 0)
     return output
 
 
-def attention_one_row(
-    query: Tensor, keys: Tensor, values: Tensor, prefix: int
-) -> Tensor:
+def attention_one_row(query: Tensor, keys: Rows, values: Rows, prefix: int) -> Tensor:
     """Compute exactly one row (T = 1), which sees the first `prefix` keys: two batched products and a softmax.
 
     Whatever follows in `keys` and `values` counts for nothing, but there must be finite numbers.
     """
+    if isinstance(keys, QuantizedRows) or isinstance(values, QuantizedRows):
+        assert isinstance(keys, QuantizedRows)
+        assert isinstance(values, QuantizedRows)
+        return quantized_attention_one_row(query, keys, values, prefix)
     _, num_heads, head_dim = query.shape
     grouped = query.view(keys.shape[0], -1, head_dim).mul(head_dim**-0.5)  # [HKV, G, D]
     scores = _scores(grouped, keys)
     scores[..., prefix:] = -math.inf
     return torch.bmm(scores.softmax(-1), values).view(1, num_heads, head_dim)
+
+
+def _of_head(rows: Rows, head: int | slice, dtype: torch.dtype) -> Tensor:
+    """Take the rows of a head, or of all of them; from 8 bits a copy that lasts no longer than the head's turn."""
+    if isinstance(rows, QuantizedRows):
+        return rows.dequantize(head, dtype)
+    return rows[head]
 
 
 def _attend(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:

@@ -2,9 +2,10 @@
 
 import torch
 
+from local_llm_engine.cache.kv_state import KVState
 from local_llm_engine.cache.prompt_cache import PromptCache, Restored, Slot
 from local_llm_engine.cache.ranks import Reader
-from local_llm_engine.cache.state import DeltaState, KVState, SequenceState
+from local_llm_engine.cache.state import DeltaState, SequenceState
 from local_llm_engine.types import Purpose
 
 CPU = torch.device("cpu")
@@ -25,7 +26,7 @@ def make_slot() -> Slot:
         dtype=torch.float32,
         device=CPU,
     )
-    kv = KVState(
+    kv = KVState.make(
         num_heads=2, head_dim=4, capacity=CAPACITY, dtype=torch.float32, device=CPU
     )
     return Slot(SequenceState([delta, kv], CAPACITY))
@@ -62,11 +63,11 @@ def assert_same_state(ours: SequenceState, theirs: SequenceState) -> None:
     ):
         assert torch.equal(mine, other)
     for mine, other in zip(
-        ours.read_kv(0, ours.length)[:],
-        theirs.read_kv(0, theirs.length)[:],
+        ours.read_kv(0, ours.length).tensors,
+        theirs.read_kv(0, theirs.length).tensors,
         strict=True,
     ):
-        assert all(torch.equal(a, b) for a, b in zip(mine, other, strict=True))
+        assert torch.equal(mine, other)
 
 
 def resume(

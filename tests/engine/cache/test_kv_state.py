@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from local_llm_engine.cache.state import Checkpoint, KVState, SequenceState
+from local_llm_engine.cache.kv_state import KVState
+from local_llm_engine.cache.state import Checkpoint, SequenceState
 
 CAPACITY = 300
 NAN = float("nan")
@@ -12,14 +13,14 @@ NAN = float("nan")
 
 def poisoned() -> KVState:
     """Make buffers in which an overflow of an earlier sequence left no number."""
-    state = KVState(
+    state = KVState.make(
         num_heads=2,
         head_dim=4,
         capacity=CAPACITY,
         dtype=torch.bfloat16,
         device=torch.device("cpu"),
     )
-    for buffer in state.rows(CAPACITY):
+    for buffer in state.tensors:
         buffer.fill_(NAN)
     return state
 
@@ -47,7 +48,7 @@ def test_padding_is_finite_after_going_back() -> None:
     kv = poisoned()
     state = SequenceState([kv], CAPACITY)
     append(kv, 0, 40)
-    kv.values[:, 40:].fill_(NAN)
+    kv.tensors[1][:, 40:].fill_(NAN)
     state.restore(Checkpoint(length=40, conv=(), delta=()))
     append(kv, 40, 1)
     assert kv.padded_rows(41)[1].isfinite().all()

@@ -30,8 +30,11 @@ def make_content(
     dtype, delta_dtype = dtypes
     return PieceContent(
         KVRun(
-            tensors(num_attention, (3, num_tokens, 5), dtype),
-            tensors(num_attention, (3, num_tokens, 5), dtype),
+            (
+                *tensors(num_attention, (3, num_tokens, 5), dtype),
+                *tensors(num_attention, (3, num_tokens), torch.bfloat16),
+                *tensors(num_attention, (3, num_tokens, 5), torch.int8),
+            )
         ),
         Checkpoint(
             length=100 + num_tokens,
@@ -43,7 +46,7 @@ def make_content(
 
 def all_tensors(content: PieceContent) -> list[Tensor]:
     kv, checkpoint = content
-    return [*kv.keys, *kv.values, *checkpoint.conv, *checkpoint.delta]
+    return [*kv.tensors, *checkpoint.conv, *checkpoint.delta]
 
 
 @pytest.mark.parametrize("num_tokens", [1, 63, 65, 1_000])
@@ -95,7 +98,7 @@ def test_what_comes_back_is_what_was_written(
 
 def content_at(length: int) -> PieceContent:
     """A piece of nothing but its tokens."""
-    return PieceContent(KVRun((), ()), Checkpoint(length=length, conv=(), delta=()))
+    return PieceContent(KVRun(()), Checkpoint(length=length, conv=(), delta=()))
 
 
 def test_a_mapped_tensor_does_not_reach_the_file(tmp_path: Path) -> None:
@@ -111,9 +114,9 @@ def test_a_mapped_tensor_does_not_reach_the_file(tmp_path: Path) -> None:
         copied = mapped.copy()
         [path] = piece_files(tmp_path)
         before = path.read_bytes()
-        mapped.kv.keys[0].zero_()
+        mapped.kv.tensors[0].zero_()
         assert path.read_bytes() == before
-        assert torch.equal(copied.kv.keys[0], content.kv.keys[0])
+        assert torch.equal(copied.kv.tensors[0], content.kv.tensors[0])
         path.write_bytes(before[:-1] + b"x")
         with pytest.raises(DamagedPieceError, match="bytes"):
             tier.load(draft.file, 5)

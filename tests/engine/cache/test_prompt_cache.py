@@ -70,7 +70,7 @@ def test_a_hit_hands_out_copies() -> None:
     assert content is not None
     before = [
         tensor.clone()
-        for part in (content.checkpoint.delta, content.kv.keys)
+        for part in (content.checkpoint.delta, content.kv.tensors)
         for tensor in part
     ]
     slot = make_slot()
@@ -78,7 +78,7 @@ def test_a_hit_hands_out_copies() -> None:
     read(cache, slot, (*KITCHEN, *range(30)), 53)
     after = [
         tensor
-        for part in (content.checkpoint.delta, content.kv.keys)
+        for part in (content.checkpoint.delta, content.kv.tensors)
         for tensor in part
     ]
     assert all(torch.equal(old, new) for old, new in zip(before, after, strict=True))

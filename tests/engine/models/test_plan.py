@@ -1,6 +1,7 @@
 """The plan says what a loaded model really takes, byte for byte."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.cache.state import DeltaState, SequenceState
-from local_llm_engine.config import EngineConfig
+from local_llm_engine.config import EngineConfig, KvCache
 from local_llm_engine.errors import MemoryShortageError, ModelLoadError
 from local_llm_engine.models.memory import DeviceMemory
 from local_llm_engine.models.plan import EnginePlan
@@ -69,17 +70,26 @@ def state_nbytes(state: SequenceState) -> int:
         for tensor in (
             (layer.conv, layer.delta)
             if isinstance(layer, DeltaState)
-            else (layer.keys, layer.values)
+            else layer.tensors
         )
     )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("half", [False, True], ids=["exact", "half"])
-def test_states_take_what_the_plan_says(folder: Path, dtype: Any, half: bool) -> None:
-    config = EngineConfig(dtype=dtype, context_length=1024, half_checkpoints=half)
+@pytest.mark.parametrize("kv_cache", ["bf16", "int8"])
+def test_states_take_what_the_plan_says(
+    folder: Path, dtype: Any, half: bool, kv_cache: KvCache
+) -> None:
+    config = EngineConfig(
+        dtype=dtype, context_length=1000, half_checkpoints=half, kv_cache=kv_cache
+    )
     plan = plan_model(folder, config)
-    state = load_model(folder, config).new_state(1024)
+    assert (
+        plan_model(folder, replace(config, kv_cache="bf16")).with_kv_cache(kv_cache)
+        == plan
+    )
+    state = load_model(folder, config).new_state(1000)
     assert plan.slots_bytes == 3 * state_nbytes(state)
     assert plan.state.recurrent == state.checkpoint_nbytes
     assert plan.state.checkpoint == state.checkpoint(half=half).nbytes
@@ -174,6 +184,14 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ModelLoadError, match="cuda is not available"):
         plan_of_nano(device="cuda")
+
+
+def test_8_bits_are_half_of_16_but_for_the_scales() -> None:
+    plain = plan_model(NANO_PATH, EngineConfig(dtype="bfloat16"))
+    quantized = plain.with_kv_cache("int8")
+    head_dim = 64
+    assert quantized.state.token * 2 * head_dim == plain.state.token * (head_dim + 2)
+    assert quantized.longest_context(plain.device_bytes) > 1.8 * plain.context_length
 
 
 def test_each_satellite_costs_a_checkpoint_and_its_own_lines() -> None:
