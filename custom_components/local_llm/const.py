@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from local_llm_engine.config import Weights
+from local_llm_engine.config import KvCache, Weights
 
 DOMAIN: Final = "local_llm"
 
@@ -15,6 +15,7 @@ BUILTIN_MODEL: Final = "builtin"
 # The config entry: one engine
 CONF_CONTEXT_LENGTH: Final = "context_length"
 CONF_DISK_CACHE_GIB: Final = "disk_cache_gib"
+CONF_KV_CACHE: Final = "kv_cache"
 CONF_PROMPT_CACHE_GIB: Final = "prompt_cache_gib"
 CONF_WEIGHTS: Final = "weights"
 # Where a downloaded model came from
@@ -40,6 +41,8 @@ DEFAULT_DISK_CACHE_GIB: Final = 4.0
 DEFAULT_PROMPT_CACHE_GIB: Final = 8.0
 WEIGHTS: Final[tuple[Weights, ...]] = ("auto", "bf16", "int8", "int4")
 DEFAULT_WEIGHTS: Final[Weights] = "auto"
+KV_CACHES: Final[tuple[KvCache, ...]] = ("bf16", "int8")
+DEFAULT_KV_CACHE: Final[KvCache] = "bf16"
 DEFAULT_HISTORY_TURNS: Final = 10
 DEFAULT_MAX_TOKENS: Final = 512
 DEFAULT_TASK_MAX_TOKENS: Final = 1024

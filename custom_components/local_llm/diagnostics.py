@@ -10,12 +10,12 @@ from homeassistant.config_entries import ConfigEntryState
 from homeassistant.const import CONF_DEVICE, CONF_LLM_HASS_API, CONF_MODEL
 from homeassistant.core import HomeAssistant
 
-from .const import CONF_WEIGHTS
+from .const import CONF_KV_CACHE, CONF_WEIGHTS
 from .folders import without_folders
 from .runtime import LocalLlmConfigEntry
 
 # The only settings shown that are no numbers and no switches
-_SHOWN = frozenset({CONF_DEVICE, CONF_LLM_HASS_API, CONF_WEIGHTS})
+_SHOWN = frozenset({CONF_DEVICE, CONF_LLM_HASS_API, CONF_WEIGHTS, CONF_KV_CACHE})
 
 
 async def async_get_config_entry_diagnostics(

@@ -10,8 +10,10 @@ from local_llm_engine.config import GIB, EngineConfig
 from .const import (
     CONF_CONTEXT_LENGTH,
     CONF_DISK_CACHE_GIB,
+    CONF_KV_CACHE,
     CONF_PROMPT_CACHE_GIB,
     CONF_WEIGHTS,
+    DEFAULT_KV_CACHE,
     DEFAULT_WEIGHTS,
 )
 
@@ -27,6 +29,7 @@ def engine_config(
     return EngineConfig(
         device=data[CONF_DEVICE],
         weights=data.get(CONF_WEIGHTS, DEFAULT_WEIGHTS),
+        kv_cache=data.get(CONF_KV_CACHE, DEFAULT_KV_CACHE),
         weights_folder=weights_folder,
         context_length=int(data[CONF_CONTEXT_LENGTH]),
         prompt_cache_bytes=int(data[CONF_PROMPT_CACHE_GIB] * GIB),

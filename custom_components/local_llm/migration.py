@@ -8,8 +8,10 @@ from homeassistant.core import HomeAssistant
 
 from .const import (
     CONF_DISK_CACHE_GIB,
+    CONF_KV_CACHE,
     CONF_WEIGHTS,
     DEFAULT_DISK_CACHE_GIB,
+    DEFAULT_KV_CACHE,
     DEFAULT_WEIGHTS,
     SUBENTRY_AI_TASK,
 )
@@ -33,6 +35,7 @@ async def async_migrate(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> None
             data={
                 CONF_DISK_CACHE_GIB: DEFAULT_DISK_CACHE_GIB,
                 CONF_WEIGHTS: DEFAULT_WEIGHTS,
+                CONF_KV_CACHE: DEFAULT_KV_CACHE,
                 **entry.data,
             },
             minor_version=2,

@@ -142,7 +142,10 @@ def _plan(arguments: argparse.Namespace) -> str:
     )
     rows = {
         **{f"weights with --weights {name}": size for name, size in choices.items()},
-        **{f"1,000 tokens, --kv-cache {name}": size for name, size in kv_choices.items()},
+        **{
+            f"1,000 tokens, --kv-cache {name}": size
+            for name, size in kv_choices.items()
+        },
         **{
             _LABELS[key].format(satellites=arguments.satellites): size
             for key, size in sizes.items()

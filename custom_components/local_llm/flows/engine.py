@@ -26,11 +26,14 @@ from homeassistant.helpers.selector import (
 from ..const import (
     CONF_CONTEXT_LENGTH,
     CONF_DISK_CACHE_GIB,
+    CONF_KV_CACHE,
     CONF_PROMPT_CACHE_GIB,
     CONF_WEIGHTS,
+    DEFAULT_KV_CACHE,
     DEFAULT_WEIGHTS,
     DEVICES,
     DOMAIN,
+    KV_CACHES,
     WEIGHTS,
 )
 from ..failures import EngineUnavailableError
@@ -169,6 +172,7 @@ class EngineFlow(HubFlow):
         return {
             **suggested,
             CONF_WEIGHTS: DEFAULT_WEIGHTS,
+            CONF_KV_CACHE: DEFAULT_KV_CACHE,
             **current,
             CONF_CONTEXT_LENGTH: context_length,
         }
@@ -183,10 +187,13 @@ def _engine_schema(suggested: dict[str, Any], context_limit: int) -> probatio.Sc
         step=1,
         mode=NumberSelectorMode.BOX,
     )
-    weights = SelectSelectorConfig(
-        options=list(WEIGHTS),
-        translation_key=CONF_WEIGHTS,
-        mode=SelectSelectorMode.DROPDOWN,
+    weights, kv_cache = (
+        SelectSelectorConfig(
+            options=list(choices),
+            translation_key=name,
+            mode=SelectSelectorMode.DROPDOWN,
+        )
+        for name, choices in ((CONF_WEIGHTS, WEIGHTS), (CONF_KV_CACHE, KV_CACHES))
     )
     selectors: dict[str, Selector[Any]] = {
         CONF_DEVICE: SelectSelector(devices),
@@ -194,6 +201,7 @@ def _engine_schema(suggested: dict[str, Any], context_limit: int) -> probatio.Sc
         CONF_DISK_CACHE_GIB: _GIB_SELECTOR,
         CONF_CONTEXT_LENGTH: NumberSelector(context),
         CONF_WEIGHTS: SelectSelector(weights),
+        CONF_KV_CACHE: SelectSelector(kv_cache),
     }
     return probatio.Schema(
         {

@@ -9,11 +9,14 @@ from local_llm_engine.config import GIB, Weights
 
 from ..const import (
     CONF_CONTEXT_LENGTH,
+    CONF_KV_CACHE,
     CONF_PROMPT_CACHE_GIB,
     CONF_WEIGHTS,
     DEFAULT_CONTEXT_LENGTH,
+    DEFAULT_KV_CACHE,
     DEFAULT_PROMPT_CACHE_GIB,
     DEFAULT_WEIGHTS,
+    KV_CACHES,
 )
 
 if TYPE_CHECKING:
@@ -105,6 +108,7 @@ def _too_large(plan: EnginePlan, room: int) -> Misfit:
 
 def with_settings(plan: EnginePlan, settings: Mapping[str, Any]) -> EnginePlan:
     """Return a model's plan with these settings of the form."""
+    plan = plan.with_kv_cache(settings.get(CONF_KV_CACHE, DEFAULT_KV_CACHE))
     return replace(
         plan.with_weights(settings.get(CONF_WEIGHTS, DEFAULT_WEIGHTS)),
         context_length=int(settings[CONF_CONTEXT_LENGTH]),
@@ -137,6 +141,7 @@ def suggested_settings(plan: EnginePlan, machine: Machine) -> dict[str, Any]:
         CONF_CONTEXT_LENGTH: context,
         CONF_PROMPT_CACHE_GIB: cache_gib,
         CONF_WEIGHTS: weights,
+        CONF_KV_CACHE: DEFAULT_KV_CACHE,
     }
 
 
@@ -180,6 +185,7 @@ def needs_in_words(
         "weights": gib(plan.weights_bytes),
         "dtype": plan.dtype,
         "kv": mib(plan.kv_bytes_per_1000_tokens),
+        **_kv_sizes(plan),
         "context": str(plan.context_length),
         "slots": gib(plan.slots_bytes),
         "satellite": mib(plan.satellites_bytes(1) - plan.satellites_bytes(0)),
@@ -195,6 +201,15 @@ def _sizes(plan: EnginePlan) -> dict[str, str]:
     """Write what the weights would take in each format."""
     needs = plan.weights_by_choice.items()
     return {f"weights_{choice}": gib(need.nbytes) for choice, need in needs}
+
+
+def _kv_sizes(plan: EnginePlan) -> dict[str, str]:
+    """Write what the keys and values of 1,000 tokens would take in each format."""
+    plans = {choice: plan.with_kv_cache(choice) for choice in KV_CACHES}
+    return {
+        f"kv_{choice}": mib(other.kv_bytes_per_1000_tokens)
+        for choice, other in plans.items()
+    }
 
 
 def gib(nbytes: int) -> str:

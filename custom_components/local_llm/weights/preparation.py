@@ -89,6 +89,7 @@ class EngineInPreparation:
             dtype=self._plan.dtype,
             weights=self._plan.weights,
             weights_bytes=0,
+            kv_cache=self._plan.kv_cache,
             context_length=self._plan.context_length,
             is_running=False,
             prompt_cache_bytes=0,

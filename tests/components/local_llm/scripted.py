@@ -156,6 +156,7 @@ class ScriptedEngine:
             dtype="float32",
             weights="bf16",
             weights_bytes=1,
+            kv_cache="bf16",
             context_length=8192,
             is_running=not self.closed,
             prompt_cache_bytes=0,

@@ -28,6 +28,7 @@ SETTINGS = {
     "disk_cache_gib": 0.25,
     "context_length": 4096,
     "weights": "auto",
+    "kv_cache": "bf16",
 }
 
 
@@ -90,6 +91,8 @@ async def test_builtin_model(hass: HomeAssistant) -> None:
         "dtype": "float32",
         "gpu": "–",
         "kv": "2.0 MiB",
+        "kv_bf16": "2.0 MiB",
+        "kv_int8": "0.5 MiB",
         "model": "nano",
         "ram": "64.00 GiB / 32.00 GiB",
         "satellites": "0",
@@ -131,6 +134,7 @@ async def test_what_the_forms_suggest_is_enough(hass: HomeAssistant) -> None:
         "disk_cache_gib": 4.0,
         "context_length": 16_384,
         "weights": "auto",
+        "kv_cache": "bf16",
     }
 
 
@@ -349,6 +353,7 @@ async def test_reconfigure_loads_the_new_model_once(
             "disk_cache_gib": 0.0625,
             "context_length": 8192,
             "weights": "auto",
+            "kv_cache": "bf16",
         }
         result = await go_on(hass, form, **SETTINGS)
         await hass.async_block_till_done()

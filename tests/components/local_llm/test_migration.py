@@ -31,7 +31,12 @@ async def test_an_entry_of_the_first_version_takes_the_defaults_of_what_it_lacks
     entry = stored(hass, version=1, minor_version=1)
     assert await hass.config_entries.async_setup(entry.entry_id)
     assert entry.minor_version == LocalLlmConfigFlow.MINOR_VERSION
-    assert entry.data == {**FIRST, "disk_cache_gib": 4.0, "weights": "auto"}
+    assert entry.data == {
+        **FIRST,
+        "disk_cache_gib": 4.0,
+        "weights": "auto",
+        "kv_cache": "bf16",
+    }
     assert entry.runtime_data.engine.status().disk_cache_limit_bytes == 4 * GIB
     (task,) = entry.get_subentries_of_type("ai_task_data")
     assert task.data == default_task_data("builtin")

@@ -42,6 +42,7 @@ SETTINGS = {
     "disk_cache_gib": 0,
     "context_length": 4096,
     "weights": "auto",
+    "kv_cache": "bf16",
 }
 
 

@@ -41,6 +41,7 @@ def plan() -> EnginePlan:
             "int4": WeightsNeed("int4", 2 * GIB, 2 * GIB),
         },
         is_int4_slow=False,
+        token_bytes_by_choice={"bf16": STATE.token, "int8": STATE.token * 258 // 512},
         state=STATE,
     )
     return with_settings(large, SETTINGS)
@@ -119,6 +120,7 @@ def suggested(
         "context_length": context_length,
         "prompt_cache_gib": prompt_cache_gib,
         "weights": weights,
+        "kv_cache": "bf16",
     }
 
 
@@ -223,6 +225,8 @@ def test_needs_in_words(plan: EnginePlan) -> None:
         "weights": "8.00 GiB",
         "dtype": "bfloat16",
         "kv": "31.2 MiB",
+        "kv_bf16": "31.2 MiB",
+        "kv_int8": "15.7 MiB",
         "context": "16384",
         "slots": "1.65 GiB",
         "satellite": "53.1 MiB",
