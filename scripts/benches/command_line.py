@@ -6,6 +6,7 @@ from pathlib import Path
 from demo_house.arguments import folder, new_file, old_file
 
 from . import agreement, cache_speed, loading, loop_lag, quality
+from .nano_bench import bench as nano
 from .random_weights import SIZES
 from .reread.bench import bench as reread
 from .speed.bench import bench as speed
@@ -48,6 +49,11 @@ def main() -> int:
     _add_model(models)
     _add_random_weights(models)
     _add_json(command)
+    _add_nano(
+        commands.add_parser(
+            "nano", help="how often the built-in model does what it is told"
+        )
+    )
     _add_reread(
         commands.add_parser(
             "reread", help="how much of a home's prompts is read again, and why"
@@ -77,6 +83,43 @@ def main() -> int:
     options = parser.parse_args()
     result: int = options.bench(options)
     return result
+
+
+def _add_nano(command: argparse.ArgumentParser) -> None:
+    command.set_defaults(bench=nano.bench)
+    _add_model(command)
+    command.add_argument(
+        "--languages",
+        nargs="+",
+        default=["en"],
+        metavar="LANGUAGE",
+        help="such as en de",
+    )
+    command.add_argument(
+        "--sizes",
+        nargs="+",
+        type=int,
+        default=list(nano.SIZES),
+        metavar="N",
+        help="things in a house",
+    )
+    command.add_argument(
+        "--houses", type=int, default=6, metavar="N", help="houses of each size"
+    )
+    command.add_argument(
+        "--questions", type=int, default=20, metavar="N", help="questions in each house"
+    )
+    command.add_argument(
+        "--weights",
+        nargs="+",
+        default=[],
+        choices=("int8", "int4"),
+        help="ask once more with these",
+    )
+    command.add_argument(
+        "--cold", action="store_true", help="ask once more without a prompt cache"
+    )
+    _add_json(command)
 
 
 def _add_reread(command: argparse.ArgumentParser) -> None:

@@ -13,6 +13,7 @@ FOLDERS = (
     "scripts/bare_home",
     "scripts/demo_house",
     "scripts/benches",
+    "scripts/nano",
     "scripts/lib",
 )
 

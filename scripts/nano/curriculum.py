@@ -1,0 +1,44 @@
+"""How training gets harder, step by step: from small houses and single commands to whole homes, from English to six languages."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .dialogues import KINDS
+from .samples import Recipe
+
+_ENGLISH = {"en": 1.0}
+_ALL = {"en": 70.0, "de": 7.0, "fr": 7.0, "it": 6.0, "es": 6.0, "ja": 4.0}
+_PLAIN = {"single": 92, "small_talk": 4, "cannot": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What is drawn up to a step."""
+
+    until: int
+    max_things: int
+    languages: Mapping[str, float]
+    kinds: Mapping[str, float]
+    houses: int
+
+
+STAGES = (
+    Stage(600, 6, _ENGLISH, _PLAIN, 6),
+    Stage(1_500, 14, _ENGLISH, _PLAIN, 4),
+    Stage(3_000, 24, _ENGLISH, KINDS, 4),
+    Stage(5_000, 40, _ENGLISH, KINDS, 4),
+    Stage(8_000, 40, _ALL, KINDS, 4),
+    Stage(10**9, 80, _ALL, KINDS, 4),
+)
+
+
+def recipe_at(step: int) -> Recipe:
+    """Return what is drawn at a step."""
+    stage = next(stage for stage in STAGES if step < stage.until)
+    return Recipe(
+        min_things=3,
+        max_things=stage.max_things,
+        languages=stage.languages,
+        kinds=stage.kinds,
+        houses=stage.houses,
+    )

@@ -1,0 +1,205 @@
+"""Trains nano: draws, learns, examines, and keeps everything that it takes to go on exactly.
+
+Owns a run's folder; knows nothing of how data is made.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+import json
+from pathlib import Path
+import time
+from typing import Any
+
+from tokenizers import Tokenizer
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from .batches import IGNORED, Batch
+from .chats import Chats
+from .config import NanoConfig
+from .curriculum import recipe_at
+from .exact import examine, make_exams
+from .muon import make_optimizers
+from .network import Nano
+from .samples import draw_batch
+
+CHECKPOINT = "checkpoint.pt"
+_OTHER_WEIGHT = 0.05
+# Of what nano does not write itself, only a part goes through the head; it counts the more.
+_OTHER_SHARE = 0.2
+_AVERAGING = 0.998
+_LONGEST_GRADIENT = 1.0
+_AHEAD = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How long and how fast to learn; `finish` steps before the end the rate begins to fall to nothing."""
+
+    seed: int = 1
+    steps: int = 12_000
+    finish: int = 2_000
+    warm_up: int = 100
+    matrix_lr: float = 0.02
+    other_lr: float = 3e-3
+    examine_every: int = 250
+    keep_minutes: float = 4.0
+
+    def rate(self, step: int) -> float:
+        """Return the factor on both learning rates at a step."""
+        left = (self.steps - step) / self.finish if self.finish else 1.0
+        return max(0.0, min(1.0, (step + 1) / self.warm_up, left))
+
+
+class Run:
+    """One training run, in a folder."""
+
+    def __init__(self, folder: Path, plan: Plan, config: NanoConfig) -> None:
+        """Begin a run, or go on with the one that the folder holds."""
+        self.folder = folder
+        self.plan = plan
+        self.chats = Chats(Tokenizer.from_file(str(folder / "tokenizer.json")))
+        torch.manual_seed(plan.seed)
+        self.network = Nano(config)
+        self.average = {
+            name: tensor.clone() for name, tensor in self.network.state_dict().items()
+        }
+        self.optimizers = make_optimizers(
+            self.network, matrix_lr=plan.matrix_lr, other_lr=plan.other_lr
+        )
+        self.rates = [
+            [group["lr"] for group in optimizer.param_groups]
+            for optimizer in self.optimizers
+        ]
+        self.step = 0
+        self.seconds = 0.0
+        if (folder / CHECKPOINT).exists():
+            self._load()
+
+    def train(self) -> None:
+        """Learn up to the plan's last step; stopped, it goes on from its last checkpoint."""
+        exams = make_exams(self.chats, seed=1, sizes=(10, 20, 40), houses=5)
+        kept = start = time.monotonic()
+        losses: list[float] = []
+        for batch in self._batches():
+            losses.append(self._learn(batch))
+            self.step += 1
+            self._average()
+            now = time.monotonic()
+            self.seconds += now - start
+            start = now
+            if self.step % 20 == 0:
+                self._log(
+                    {
+                        "step": self.step,
+                        "loss": round(sum(losses) / len(losses), 4),
+                        "rate": round(self.plan.rate(self.step), 3),
+                        "hours": round(self.seconds / 3600, 3),
+                    }
+                )
+                losses.clear()
+            if self.step % self.plan.examine_every == 0 or self.step == self.plan.steps:
+                self._examine(exams)
+            if now - kept > self.plan.keep_minutes * 60 or self.step == self.plan.steps:
+                self._keep()
+                kept = now
+
+    def averaged(self) -> Nano:
+        """Return the network with the running average of its weights."""
+        network = Nano(self.network.config)
+        network.load_state_dict(self.average)
+        return network
+
+    def _batches(self) -> Iterator[Batch]:
+        """Draw ahead, in a thread of its own."""
+        with ThreadPoolExecutor(1) as drawer:
+            waiting = [
+                drawer.submit(self._draw, step)
+                for step in range(self.step, min(self.step + _AHEAD, self.plan.steps))
+            ]
+            for step in range(self.step, self.plan.steps):
+                batch = waiting.pop(0).result()
+                if step + _AHEAD < self.plan.steps:
+                    waiting.append(drawer.submit(self._draw, step + _AHEAD))
+                yield batch
+
+    def _draw(self, step: int) -> Batch:
+        return draw_batch(
+            self.plan.seed, step, recipe_at(step), self.chats, _OTHER_WEIGHT
+        )
+
+    def _learn(self, batch: Batch) -> float:
+        factor = self.plan.rate(self.step)
+        for optimizer, rates in zip(self.optimizers, self.rates, strict=True):
+            for group, rate in zip(optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate * factor
+        chance = torch.rand(
+            len(batch.targets), generator=torch.Generator().manual_seed(self.step)
+        )
+        is_own = batch.weights == 1.0
+        kept = (batch.targets != IGNORED) & (is_own | (chance < _OTHER_SHARE))
+        weights = torch.where(is_own, 1.0, batch.weights / _OTHER_SHARE)[kept]
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            logits = self.network.lm_head(self.network.hidden(batch)[kept])
+        losses = functional.cross_entropy(
+            logits.float(), batch.targets[kept], reduction="none"
+        )
+        loss = (losses * weights).sum() / weights.sum()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), _LONGEST_GRADIENT)
+        for optimizer in self.optimizers:
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        own: Tensor = losses.detach()[is_own[kept]].mean()
+        return float(own)
+
+    @torch.no_grad()
+    def _average(self) -> None:
+        share = min(_AVERAGING, (self.step + 1) / (self.step + 10))
+        for name, tensor in self.network.state_dict().items():
+            self.average[name].lerp_(tensor, 1 - share)
+
+    def _examine(self, exams: list[Any]) -> None:
+        shares, kinds = examine(self.averaged(), exams)
+        self._log(
+            {
+                "step": self.step,
+                "right": {name: round(share, 3) for name, share in shares.items()},
+                "kinds": {
+                    name: f"{right}/{count}" for name, (right, count) in kinds.items()
+                },
+            }
+        )
+
+    def _log(self, entry: dict[str, Any]) -> None:
+        line = json.dumps({"at": time.strftime("%H:%M:%S"), **entry})
+        print(line, flush=True)
+        with Path(self.folder, "log.jsonl").open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    def _keep(self) -> None:
+        """Write the checkpoint so that there is a whole one at any moment."""
+        fresh = self.folder / f"{CHECKPOINT}.new"
+        torch.save(
+            {
+                "network": self.network.state_dict(),
+                "average": self.average,
+                "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+                "step": self.step,
+                "seconds": self.seconds,
+                "plan": asdict(self.plan),
+                "config": asdict(self.network.config),
+            },
+            fresh,
+        )
+        fresh.replace(self.folder / CHECKPOINT)
+
+    def _load(self) -> None:
+        kept = torch.load(self.folder / CHECKPOINT, weights_only=True)
+        self.network.load_state_dict(kept["network"])
+        self.average = kept["average"]
+        for optimizer, state in zip(self.optimizers, kept["optimizers"], strict=True):
+            optimizer.load_state_dict(state)
+        self.step, self.seconds = kept["step"], kept["seconds"]
