@@ -24,7 +24,6 @@ from local_llm_engine.builtin import NANO_PATH
 from .home import nano_home
 from .questions import Judgement, judge
 
-SIZES = (10, 20, 40, 80)
 RIGHT_LIMIT = {10: 0.90, 20: 0.90, 40: 0.90, 80: 0.85}
 WRONG_LIMIT = 0.01
 
