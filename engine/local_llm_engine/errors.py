@@ -1,5 +1,31 @@
 """One error tree for the engine; facts are attributes, messages name the thing, the value and what would be right."""
 
+import reprlib
+
+_MAX_SHOWN_CHARACTERS = 80
+_MAX_REASON_CHARACTERS = 200
+_SHORT = reprlib.Repr(
+    maxlevel=3, maxdict=6, maxlist=6, maxlong=40, maxstring=60, maxother=60
+)
+
+
+def shown(value: object) -> str:
+    """Write a value that somebody else chose as a message shows it: on one line, and cut where it is long."""
+    return _cut(_SHORT.repr(value), _MAX_SHOWN_CHARACTERS)
+
+
+def in_one_line(error: BaseException) -> str:
+    """Say in one line what a foreign library says, which may quote what it was given at any length."""
+    words = " ".join(str(error)[: 4 * _MAX_REASON_CHARACTERS].split())
+    printable = "".join(
+        character if character.isprintable() else "\ufffd" for character in words
+    )
+    return _cut(printable, _MAX_REASON_CHARACTERS)
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
 
 class EngineError(Exception):
     """Anything that the engine raises on purpose."""

@@ -14,6 +14,7 @@ FOLDERS = (
     "scripts/demo_house",
     "scripts/benches",
     "scripts/nano",
+    "scripts/fuzzers",
     "scripts/lib",
 )
 

@@ -6,7 +6,7 @@ Knows nothing of vocabularies.
 from collections.abc import Mapping
 from typing import Any
 
-from local_llm_engine.errors import ChatTemplateError
+from local_llm_engine.errors import ChatTemplateError, shown
 
 
 def bytes_of_token(name: str) -> bytes:
@@ -43,7 +43,9 @@ def _replacement(step: Mapping[str, Any]) -> tuple[str, str]:
             "content": str() as content,
         } if pattern:
             return pattern, content
-    raise ChatTemplateError(f"the decoder's step {step.get('type')!r} is not supported")
+    raise ChatTemplateError(
+        f"the decoder's step {shown(step.get('type'))} is not supported"
+    )
 
 
 def _byte_of_character() -> dict[str, int]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from local_llm_engine.errors import ChatTemplateError, InvalidRequestError
+from local_llm_engine.errors import ChatTemplateError, InvalidRequestError, shown
 from local_llm_engine.prompts import InspectedSegment, Prompt
 from local_llm_engine.types import ChatRequest, Delta
 from local_llm_engine.weights.gguf_header import gguf_file_of
@@ -23,6 +23,8 @@ from .tokenizer import Tokenizer
 from .tool_call_grammar import CallForm
 from .tool_call_syntax import Schemas
 
+# The largest published ones have a sixteenth of it.
+_MAX_VOCAB_SIZE = 1 << 22
 _PROBE = "Hello?"
 _OTHER_PROBE = "Hello there?"
 _PROBE_CALL = {
@@ -241,10 +243,12 @@ def _vocab_size(config: Mapping[str, Any], folder: Path) -> int:
         if (
             isinstance(section, Mapping)
             and isinstance(size := section.get("vocab_size"), int)
-            and size > 0
+            and 0 < size <= _MAX_VOCAB_SIZE
         ):
             return size
-    raise ChatTemplateError(f"{folder / 'config.json'} has no vocab_size")
+    raise ChatTemplateError(
+        f"{folder / 'config.json'} has no vocab_size from 1 to {_MAX_VOCAB_SIZE}"
+    )
 
 
 def _end_token_ids(
@@ -265,7 +269,7 @@ def _end_token_ids(
         token_id = tokenizer.token_id(name)
         if token_id is None:
             raise ChatTemplateError(
-                f"{folder / 'tokenizer_config.json'}: the tokenizer has no token {name!r}"
+                f"{folder / 'tokenizer_config.json'}: the tokenizer has no token {shown(name)}"
             )
         found.add(token_id)
     if not found:
@@ -277,5 +281,5 @@ def _end_token_id(token_id: object, folder: Path, vocab_size: int) -> int:
     if type(token_id) is int and 0 <= token_id < vocab_size:
         return token_id
     raise ChatTemplateError(
-        f"{folder} names {repr(token_id)[:60]} as an end token; ids are whole numbers below {vocab_size}"
+        f"{folder} names {shown(token_id)} as an end token; ids are whole numbers below {vocab_size}"
     )

@@ -25,7 +25,11 @@ _REPLACEMENT = "\ufffd"
 
 def readable(text: str) -> str:
     """Replace lone surrogates, which no tokenizer can read."""
-    return _SURROGATE.sub(_REPLACEMENT, text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _SURROGATE.sub(_REPLACEMENT, text)
+    return text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +193,9 @@ class ControlText:
             for number, positions in seen.items()
             if len(positions) == 1
         }
-        return RenderedText("".join(pieces), tuple(controls), marks)
+        # A template can write halves of characters of its own.
+        text = readable("".join(pieces))
+        return RenderedText(text, tuple(controls), marks)
 
     def _breaks(self, text: str) -> list[int]:
         """Where breaks must go so that `text` can neither hold nor complete a control token."""

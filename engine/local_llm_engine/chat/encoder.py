@@ -9,9 +9,8 @@ from typing import Any
 
 from tokenizers import Tokenizer as Encoder
 
-from local_llm_engine.errors import ChatTemplateError
+from local_llm_engine.errors import ChatTemplateError, in_one_line
 
-_MAX_REASON_CHARACTERS = 200
 _PANIC = "PanicException"
 
 # What the tokenizer must not do on its own: find control tokens, shift offsets, cut or fill up.
@@ -36,6 +35,6 @@ def build_encoder(specification: Mapping[str, Any]) -> Encoder:
         # no Exception, and has no name that could be imported.
         if not isinstance(err, Exception) and type(err).__name__ != _PANIC:
             raise
-        # It quotes tokens as they are, line breaks and all.
-        reason = " ".join(str(err).split())[:_MAX_REASON_CHARACTERS]
-        raise ChatTemplateError(f"the tokenizer cannot be built: {reason}") from err
+        raise ChatTemplateError(
+            f"the tokenizer cannot be built: {in_one_line(err)}"
+        ) from err

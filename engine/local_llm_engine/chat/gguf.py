@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from local_llm_engine.errors import ChatTemplateError
+from local_llm_engine.errors import ChatTemplateError, shown
 from local_llm_engine.weights.gguf_header import read_gguf_header
 
 from .gguf_tokenizer import token_texts, tokenizer_specification
@@ -116,5 +116,5 @@ def _token_id(metadata: Mapping[str, Any], key: str, num_tokens: int) -> int | N
     if token_id is None or (type(token_id) is int and 0 <= token_id < num_tokens):
         return token_id
     raise ChatTemplateError(
-        f"{_PREFIX}{key} is {str(token_id)[:40]}; ids are whole numbers below {num_tokens}"
+        f"{_PREFIX}{key} is {shown(token_id)}; ids are whole numbers below {num_tokens}"
     )

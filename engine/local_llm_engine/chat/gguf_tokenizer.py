@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from local_llm_engine.errors import ChatTemplateError
+from local_llm_engine.errors import ChatTemplateError, shown
 
 _PREFIX = "tokenizer.ggml."
 _KIND = "gpt2"
@@ -85,13 +85,13 @@ def tokenizer_specification(metadata: Mapping[str, Any]) -> dict[str, Any]:
     if kind != _KIND:
         what = " (SentencePiece)" if kind == "llama" else ""
         raise ChatTemplateError(
-            f"{_PREFIX}model is {str(kind)[:40]!r}{what}; supported is {_KIND!r}, which merges byte pairs"
+            f"{_PREFIX}model is {shown(kind)}{what}; supported is {_KIND!r}, which merges byte pairs"
         )
     name = metadata.get(f"{_PREFIX}pre")
     cutting = _CUTTINGS.get(name) if isinstance(name, str) else None
     if cutting is None:
         raise ChatTemplateError(
-            f"{_PREFIX}pre is {str(name)[:40]!r}, so nobody can tell how text is cut into words; known are {', '.join(_CUTTINGS)}"
+            f"{_PREFIX}pre is {shown(name)}, so nobody can tell how text is cut into words; known are {', '.join(_CUTTINGS)}"
         )
     tokens = token_texts(metadata)
     kinds = _list(metadata, "token_type", int)

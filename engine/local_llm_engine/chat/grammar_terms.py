@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 import json
 from typing import Any
 
+from local_llm_engine.errors import shown
+
 type Respell = Callable[[str], str]
 
 # Beyond these lie numbers that JSON readers round or turn into infinity, and digits without end.
@@ -72,7 +74,7 @@ def _held(schema: object, respell: Respell, depth: int) -> dict[str, Any]:
     if schema is True:
         schema = {}
     if not isinstance(schema, Mapping):
-        raise GrammarError(f"a schema must be an object, not {schema!r}")
+        raise GrammarError(f"a schema must be an object, not {shown(schema)}")
     if depth > _DEEPEST_SCHEMA:
         raise GrammarError("the schema is nested too deeply")
     held = {**schema, **_bounds(schema)}

@@ -3,27 +3,39 @@
 Knows nothing of any template or message.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
-import json
-import re
-from typing import Any, override
+from types import BuiltinMethodType
+from typing import Any, cast, override
 
 import jinja2
-from jinja2 import nodes
+from jinja2 import nodes, pass_eval_context
 from jinja2.exceptions import SecurityError
 from jinja2.ext import Extension, loopcontrols
+from jinja2.nodes import EvalContext
 from jinja2.parser import Parser
-from jinja2.runtime import Context
+from jinja2.runtime import Context, markup_join, str_join
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
+from jinja2.visitor import NodeTransformer
 
-# No template multiplies numbers or repeats text beyond these for anybody's good.
+from .template_bounds import (
+    GROWING_METHODS,
+    Bounds,
+    braces_size,
+    percent_size,
+    refuse,
+    size_of,
+)
+from .template_filters import bounded_filters
+
+# No template multiplies by more for anybody's good.
 MAX_FACTOR = 10**9
-MAX_REPEATED_ITEMS = 8_000_000
+_LONGEST_DATE_PATTERN = 200
+_SHORT_CHARACTERS = 1_000
 
-_WIDE_FORMAT = re.compile(r"%[^a-zA-Z]*(\d{4}|\*)")
-_NOT_ASCII = re.compile(r"[^\x00-\x7f\ud800-\udfff]")
+# Names of filters that no template can write.
+_EACH, _JOINED, _MADE = "each of a loop", "joined texts", "what is made"
 
 
 class _GenerationTag(Extension):
@@ -59,77 +71,154 @@ def _refuse_private(name: object) -> None:
         raise SecurityError(f"a template may not store {name!r} in a namespace")
 
 
-class _Sandbox(ImmutableSandboxedEnvironment):
-    """Refuses the operators that compute for ever, or fill the memory, in one step that nothing interrupts."""
+class _Bounded(NodeTransformer):
+    """Puts what counts around everything that a template can have done again and again, or made of parts."""
 
-    intercepted_binops = frozenset({"**", "*", "%"})
+    def visit_For(self, node: nodes.For) -> nodes.For:
+        """Count the rounds of a loop."""
+        self.generic_visit(node)
+        node.iter = _filtered(node.iter, _EACH)
+        return node
+
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:
+        """Measure what `~` joins."""
+        self.generic_visit(node)
+        return _filtered(nodes.List(node.nodes, lineno=node.lineno), _JOINED)
+
+    def visit_List(self, node: nodes.List) -> nodes.Node:
+        """Measure a list that is more than constants."""
+        return self._measured(node, node.items)
+
+    def visit_Tuple(self, node: nodes.Tuple) -> nodes.Node:
+        """Measure a tuple, unless it names what is assigned to."""
+        return self._measured(node, node.items if node.ctx == "load" else [])
+
+    def visit_Dict(self, node: nodes.Dict) -> nodes.Node:
+        """Measure a dictionary."""
+        return self._measured(node, [pair.value for pair in node.items])
+
+    def _measured(self, node: nodes.Expr, items: list[nodes.Expr]) -> nodes.Node:
+        self.generic_visit(node)
+        if all(isinstance(item, nodes.Const) for item in items):
+            return node
+        return _filtered(node, _MADE)
+
+
+def _filtered(node: nodes.Node, name: str) -> nodes.Filter:
+    return nodes.Filter(
+        cast("nodes.Expr", node), name, [], [], None, None, lineno=node.lineno
+    )
+
+
+class Sandbox(ImmutableSandboxedEnvironment):
+    """Refuses what computes for ever or fills the memory, be it in one step that nothing interrupts or in many."""
+
+    intercepted_binops = frozenset({"**", "*", "%", "+"})
+
+    def __init__(self, **options: Any) -> None:
+        """Take Jinja's options."""
+        super().__init__(**options)
+        self.bounds = bounds = Bounds()
+        self.filters = {
+            **bounded_filters(self.filters, bounds),
+            _EACH: bounds.each,
+            _JOINED: self._joined,
+            _MADE: bounds.made,
+        }
+
+    @override
+    def _parse(
+        self, source: str, name: str | None, filename: str | None
+    ) -> nodes.Template:
+        parsed = super()._parse(source, name, filename)
+        bounded: nodes.Template = _Bounded().visit(parsed)
+        return bounded
 
     @override
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """Allow products of small numbers, repetitions that stay short, and remainders."""
+        """Allow sums and products that stay small, and remainders."""
+        if operator == "+" and type(left) is str and type(right) is str:
+            # What templates do all the time. Short texts add up to nothing that steps do not bound.
+            size = len(left) + len(right)
+            if size > _SHORT_CHARACTERS:
+                self.bounds.allow(size)
+            return left + right
         if operator == "**":
-            raise SecurityError("a template may not raise to a power")
-        numbers = isinstance(left, int | float) and isinstance(right, int | float)
-        if operator == "*" and numbers and max(abs(left), abs(right)) > MAX_FACTOR:
-            raise SecurityError(
-                f"a template may not multiply by more than {MAX_FACTOR}"
-            )
-        if operator == "*" and not numbers:
-            _refuse_long(left, right)
-        if operator == "%" and isinstance(left, str) and _WIDE_FORMAT.search(left):
-            raise SecurityError("a template may not format to a width of thousands")
+            refuse("raise to a power")
+        if operator == "%" and isinstance(left, str):
+            self.bounds.allow(percent_size(left, right))
+        elif not (isinstance(left, int | float) and isinstance(right, int | float)):
+            self._allow_made(operator, left, right)
+        elif operator == "*" and max(abs(left), abs(right)) > MAX_FACTOR:
+            refuse(f"multiply by more than {MAX_FACTOR}")
         return super().call_binop(context, operator, left, right)
 
+    def _allow_made(self, operator: str, left: Any, right: Any) -> None:
+        if operator == "+":
+            self.bounds.allow(size_of(left) + size_of(right))
+        elif operator == "*":
+            for repeated, times in ((left, right), (right, left)):
+                if isinstance(times, int) and hasattr(repeated, "__len__"):
+                    self.bounds.allow(size_of(repeated) * max(0, times))
 
-def _refuse_long(left: Any, right: Any) -> None:
-    for repeated, times in ((left, right), (right, left)):
-        is_repetition = isinstance(times, int) and hasattr(repeated, "__len__")
-        if is_repetition and len(repeated) * times > MAX_REPEATED_ITEMS:
-            raise SecurityError(
-                f"a template may not repeat beyond {MAX_REPEATED_ITEMS} characters"
-            )
+    @override
+    def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Take a step for every call, and measure what a method of a text would make."""
+        bounds = self.bounds
+        bounds.step()
+        if type(obj) is BuiltinMethodType and isinstance(obj.__self__, str):
+            growing = GROWING_METHODS.get(obj.__name__)
+            if growing is not None:
+                bounds.allow(growing(obj.__self__, *args, **kwargs))
+        return super().call(context, obj, *args, **kwargs)
+
+    @override
+    def call_test(self, *args: Any, **kwargs: Any) -> Any:
+        """Take a step for every element that a filter goes through with a test."""
+        self.bounds.step()
+        return super().call_test(*args, **kwargs)
+
+    @override
+    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+        """Measure what a text's own formatting would make."""
+        wrapped = super().wrap_str_format(value)
+        if wrapped is None:
+            return None
+
+        def bounded(*args: Any, **kwargs: Any) -> str:
+            values = (*args, *kwargs.values())
+            self.bounds.allow(braces_size(value.__self__, values))
+            return wrapped(*args, **kwargs)
+
+        return bounded
+
+    @override
+    def concat(self, pieces: Iterable[str]) -> str:
+        """Join what a block, a macro or a whole template has written."""
+        pieces = list(pieces)
+        self.bounds.allow(sum(map(len, pieces)))
+        return "".join(pieces)
+
+    @pass_eval_context
+    def _joined(self, context: EvalContext, parts: list[Any]) -> str:
+        self.bounds.allow(size_of(parts))
+        return markup_join(parts) if context.autoescape else str_join(parts)
 
 
-def make_environment() -> ImmutableSandboxedEnvironment:
+def make_environment() -> Sandbox:
     """Set up what Hugging Face's chat templates are written for."""
-    environment = _Sandbox(
+    environment = Sandbox(
         trim_blocks=True, lstrip_blocks=True, extensions=[_GenerationTag, loopcontrols]
     )
-    environment.filters["tojson"] = _to_json
     del environment.globals["lipsum"]  # filler text of any length
     functions: dict[str, Callable[..., Any]] = {
         "raise_exception": _raise_exception,
         "strftime_now": _strftime_now,
         "namespace": _Namespace,
-        "dict": _new_dict,
+        "dict": lambda *args, **kwargs: environment.bounds.made(dict(*args, **kwargs)),
     }
     environment.globals.update(functions)
     return environment
-
-
-def _to_json(
-    value: Any,
-    ensure_ascii: bool = False,
-    indent: int | None = None,
-    separators: tuple[str, str] | None = None,
-    sort_keys: bool = False,
-) -> str:
-    """Write JSON as Hugging Face does, not as Jinja does, which escapes for HTML.
-
-    Surrogates are never escaped: the markers of this room are made of them and must be found again.
-    """
-    text = json.dumps(
-        value,
-        ensure_ascii=False,
-        indent=indent,
-        separators=separators,
-        sort_keys=sort_keys,
-    )
-    return (
-        _NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text)
-        if ensure_ascii
-        else text
-    )
 
 
 def _raise_exception(message: str) -> None:
@@ -137,8 +226,6 @@ def _raise_exception(message: str) -> None:
 
 
 def _strftime_now(pattern: str) -> str:
+    if len(pattern) > _LONGEST_DATE_PATTERN:
+        refuse(f"write a date by more than {_LONGEST_DATE_PATTERN} characters")
     return datetime.now().strftime(pattern)
-
-
-def _new_dict(*args: Any, **kwargs: Any) -> dict[Any, Any]:
-    return dict(*args, **kwargs)

@@ -8,27 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from local_llm_engine.errors import ChatTemplateError, InvalidRequestError
+from local_llm_engine.errors import ChatTemplateError, InvalidRequestError, in_one_line
 
 from .model_files import read_optional_json_object, read_text
-from .sandbox import make_environment
+from .sandbox import Sandbox, make_environment
 
 # A context of a million tokens is some four million characters; a template that writes more is broken.
 MAX_RENDERED_CHARACTERS = 8_000_000
 
-# What a template can raise because of the messages it was given.
-_RENDER_ERRORS = (
-    jinja2.TemplateError,
-    TypeError,
-    ValueError,
-    LookupError,
-    AttributeError,
-    ArithmeticError,
-    RecursionError,
-    MemoryError,
-)
+# The longest published ones have a tenth of it.
+_MAX_SOURCE_CHARACTERS = 200_000
 
 _SPECIAL_TOKEN_NAMES = (
     "bos_token",
@@ -56,7 +46,7 @@ class ChatTemplate:
         Raises:
             ChatTemplateError: a template is not valid Jinja.
         """
-        environment = make_environment()
+        self._environment = environment = make_environment()
         self._plain = _compile(environment, source)
         self._with_tools = (
             self._plain if tool_source is None else _compile(environment, tool_source)
@@ -119,30 +109,39 @@ class ChatTemplate:
             "enable_thinking": thinking,
         }
         try:
-            return _write(template, variables)
-        except _RENDER_ERRORS as err:
+            return _write(self._environment, template, variables)
+        except Exception as err:
             raise InvalidRequestError(
-                f"the model's chat template refuses these messages: {err}"
+                f"the model's chat template refuses these messages: {in_one_line(err)}"
             ) from err
 
 
-def _compile(
-    environment: ImmutableSandboxedEnvironment, source: str
-) -> jinja2.Template:
+def _compile(environment: Sandbox, source: str) -> jinja2.Template:
+    if len(source) > _MAX_SOURCE_CHARACTERS:
+        raise ChatTemplateError(
+            f"the chat template has {len(source)} characters; at most {_MAX_SOURCE_CHARACTERS} are allowed"
+        )
     try:
         return environment.from_string(source)
     except jinja2.TemplateSyntaxError as err:
         raise ChatTemplateError(
-            f"the chat template is not valid Jinja: {err.message} (line {err.lineno})"
+            f"the chat template is not valid Jinja: {in_one_line(err)} (line {err.lineno})"
         ) from err
     except RecursionError as err:
         raise ChatTemplateError("the chat template is nested too deeply") from err
+    except Exception as err:  # what Jinja makes of it need not be valid Python
+        raise ChatTemplateError(
+            f"the chat template cannot be compiled: {in_one_line(err)}"
+        ) from err
 
 
-def _write(template: jinja2.Template, variables: Mapping[str, Any]) -> str:
-    """Render as far as the bound allows."""
+def _write(
+    environment: Sandbox, template: jinja2.Template, variables: Mapping[str, Any]
+) -> str:
+    """Render as far as the bounds allow."""
     pieces: list[str] = []
     room = MAX_RENDERED_CHARACTERS
+    environment.bounds.begin()
     for piece in template.generate(variables):
         pieces.append(piece)
         room -= len(piece)

@@ -13,7 +13,7 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
-from local_llm_engine.errors import ChatTemplateError
+from local_llm_engine.errors import ChatTemplateError, in_one_line, shown
 
 from .byte_level import bytes_of_token, decoder_replacements
 from .control_text import ControlSpan, ControlText, ControlToken, RenderedText, readable
@@ -103,13 +103,15 @@ class Tokenizer:
             ) from err
         except (KeyError, TypeError, AttributeError, ValueError) as err:
             raise ChatTemplateError(
-                f"{path} is not laid out as a tokenizer: {err!r}"
+                f"{path} is not laid out as a tokenizer: {type(err).__name__}: {in_one_line(err)}"
             ) from err
 
     def token_id(self, text: str) -> int | None:
         """Look up the token with this name."""
         if text in self._control_ids:
             return self._control_ids[text]
+        if readable(text) != text:
+            return None
         found: int | None = self._encoder.token_to_id(text)
         return found
 
@@ -235,7 +237,7 @@ class Tokenizer:
                 in self._encoder.encode(token.text, add_special_tokens=False).ids
             ):
                 raise ChatTemplateError(
-                    f"plain text would become the control token {token.text!r}"
+                    f"plain text would become the control token {shown(token.text)}"
                 )
 
 
@@ -272,11 +274,16 @@ def _added_tokens(
 def _control_token(entry: Mapping[str, Any]) -> ControlToken:
     if entry.get("single_word"):
         raise ChatTemplateError(
-            f"the added token {entry['content']!r} counts only as a whole word, which is not supported"
+            f"the added token {shown(entry['content'])} counts only as a whole word, which is not supported"
+        )
+    text = entry["content"]
+    if readable(text) != text:
+        raise ChatTemplateError(
+            f"the added token {shown(text)} holds half a character, which no text does"
         )
     return ControlToken(
         id=int(entry["id"]),
-        text=entry["content"],
+        text=text,
         lstrip=bool(entry.get("lstrip")),
         rstrip=bool(entry.get("rstrip")),
     )

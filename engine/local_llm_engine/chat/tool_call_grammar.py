@@ -9,6 +9,7 @@ from enum import StrEnum
 import json
 from typing import Any
 
+from local_llm_engine.errors import shown
 from local_llm_engine.types import ToolSpec
 
 from .argument_values import allowed_types
@@ -154,7 +155,7 @@ class _Parameters:
         schema = tool.parameters
         properties = schema.get("properties") or {}
         if not isinstance(properties, Mapping):
-            raise GrammarError(f"properties must be an object, not {properties!r}")
+            raise GrammarError(f"properties must be an object, not {shown(properties)}")
         self._required = tuple(schema.get("required") or ())
         self._alternatives = [
             option.get("required", ()) if isinstance(option, Mapping) else ()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from ..errors import UnsupportedModelError
+from ..errors import UnsupportedModelError, shown
 from .config import ModelConfig
 from .config_fields import ConfigFields
 from .decoder import Architecture
@@ -46,7 +46,7 @@ def read_config(folder: Path) -> ModelConfig:
     model_type = top.text("model_type")
     if model_type not in ARCHITECTURES:
         raise UnsupportedModelError(
-            f"{top.file}: model_type is {model_type!r}; known are {', '.join(ARCHITECTURES)}"
+            f"{top.file}: model_type is {shown(model_type)}; known are {', '.join(ARCHITECTURES)}"
         )
     config = ARCHITECTURES[model_type].read_config(top)
     return replace(config, quantization=read_scheme(top))

@@ -7,9 +7,10 @@ import json
 from pathlib import Path
 from typing import Any, Self
 
-from ..errors import ModelLoadError
+from ..errors import ModelLoadError, shown
 
 _MAX_SIZE = 2**31 - 1
+_MAX_NAME_CHARACTERS = 60
 
 
 class ConfigFields:
@@ -56,7 +57,7 @@ class ConfigFields:
 
     def name_of(self, name: str) -> str:
         """Return the field's full name, for messages."""
-        return f"{self._path}{name}"
+        return self._path + (name if _is_plain(name) else shown(name))
 
     def get(self, name: str) -> Any:
         """Return the raw value, None where there is none."""
@@ -64,7 +65,9 @@ class ConfigFields:
 
     def error(self, name: str, right: str) -> ModelLoadError:
         """Say that a field is missing or wrong, and what would be right."""
-        problem = f"is {self._values[name]!r}" if name in self._values else "is missing"
+        problem = (
+            f"is {shown(self._values[name])}" if name in self._values else "is missing"
+        )
         return ModelLoadError(
             f"{self.file}: {self.name_of(name)} {problem}; right is {right}"
         )
@@ -74,7 +77,7 @@ class ConfigFields:
         value = self.get(name)
         if not isinstance(value, dict):
             raise self.error(name, "an object")
-        return ConfigFields(self.file, f"{self._path}{name}.", value)
+        return ConfigFields(self.file, f"{self.name_of(name)}.", value)
 
     def text(self, name: str) -> str:
         """Read a string."""
@@ -105,3 +108,8 @@ class ConfigFields:
         if type(value) not in (int, float) or not low <= value <= high or value == 0:
             raise self.error(name, f"a number above 0, from {low} to {high}")
         return float(value)
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a key can stand in a message as it is; that of a rule is any text."""
+    return name.isprintable() and len(name) <= _MAX_NAME_CHARACTERS

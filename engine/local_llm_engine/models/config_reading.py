@@ -5,7 +5,7 @@ Knows the options that this engine computes and refuses all others by name.
 
 from collections.abc import Mapping
 
-from ..errors import UnsupportedModelError
+from ..errors import UnsupportedModelError, shown
 from .config import DeltaNetConfig, ExpertsConfig, LayerType, ModelConfig, RotaryConfig
 from .config_fields import ConfigFields
 
@@ -28,7 +28,7 @@ def refuse_other_options(
     for name, values in {"hidden_act": ("silu", "swish"), **supported}.items():
         if name in fields and fields.get(name) not in values:
             raise UnsupportedModelError(
-                f"{fields.file}: {fields.name_of(name)} is {fields.get(name)!r}; supported is {values[0]!r}"
+                f"{fields.file}: {fields.name_of(name)} is {shown(fields.get(name))}; supported is {values[0]!r}"
             )
 
 
@@ -190,11 +190,11 @@ def _layer_types(
         raise text.error(
             "layer_types", f"a list of {num_layers} layer types, one for each layer"
         )
-    unknown = next((kind for kind in types if kind not in known), None)
-    if unknown is not None:
-        raise UnsupportedModelError(
-            f"{text.file}: {text.name_of('layer_types')} holds {unknown!r}; supported are {', '.join(known)}"
-        )
+    for kind in types:
+        if kind not in known:
+            raise UnsupportedModelError(
+                f"{text.file}: {text.name_of('layer_types')} holds {shown(kind)}; supported are {', '.join(known)}"
+            )
     return tuple(types)
 
 

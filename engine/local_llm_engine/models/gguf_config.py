@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, override
 
-from ..errors import UnsupportedModelError
+from ..errors import UnsupportedModelError, shown
 from ..weights.gguf_header import GgufHeader
 from ..weights.gguf_reading import Value
 from .config import ModelConfig, RotaryConfig
@@ -99,12 +99,12 @@ def architecture_name(header: GgufHeader) -> str:
     name = header.metadata.get(_ARCHITECTURE)
     if not isinstance(name, str) or name not in MODEL_TYPES:
         raise UnsupportedModelError(
-            f"{header.file}: {_ARCHITECTURE} is {str(name)[:60]!r}; known are {', '.join(MODEL_TYPES)}"
+            f"{header.file}: {_ARCHITECTURE} is {shown(name)}; known are {', '.join(MODEL_TYPES)}"
         )
     num_parts = header.metadata.get("split.count", 1)
     if num_parts not in (0, 1):
         raise UnsupportedModelError(
-            f"{header.file}: is one of {str(num_parts)[:20]} parts of a model; right is one file, "
+            f"{header.file}: is one of {shown(num_parts)} parts of a model; right is one file, "
             "which llama.cpp's gguf-split --merge makes of them"
         )
     return name
@@ -174,7 +174,7 @@ def _refuse_other_options(header: GgufHeader, prefix: str) -> None:
         value = header.metadata.get(f"{prefix}.{key}")
         if value is not None and value not in values:
             raise UnsupportedModelError(
-                f"{header.file}: {prefix}.{key} is {repr(value)[:60]}; "
+                f"{header.file}: {prefix}.{key} is {shown(value)}; "
                 f"supported is {repr(values[0]) if values else 'none'}"
             )
 

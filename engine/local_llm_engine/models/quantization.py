@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ..errors import UnsupportedModelError
+from ..errors import UnsupportedModelError, shown
 from ..weights.awq import AwqScheme
 from ..weights.fp8 import Fp8Scheme
 from ..weights.gptq import GptqScheme
@@ -36,7 +36,7 @@ def read_scheme(top: ConfigFields) -> Scheme | None:
     read = _READERS.get(method) if isinstance(method, str) else None
     if read is None:
         raise UnsupportedModelError(
-            f"{top.file}: the weights are quantized ({method!r}); "
+            f"{top.file}: the weights are quantized ({shown(method)}); "
             f"supported are {', '.join(_READERS)} and unquantized BF16, F16 and F32 weights"
         )
     return read(section)
@@ -125,7 +125,7 @@ def _require(fields: ConfigFields, supported: Mapping[str, tuple[Any, ...]]) -> 
     for name, values in supported.items():
         if name in fields and fields.get(name) not in values:
             raise UnsupportedModelError(
-                f"{fields.file}: {fields.name_of(name)} is {fields.get(name)!r}; supported is {values[0]!r}"
+                f"{fields.file}: {fields.name_of(name)} is {shown(fields.get(name))}; supported is {values[0]!r}"
             )
 
 

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from ..errors import UnsupportedModelError
+from ..errors import UnsupportedModelError, shown
 from .config import Llama3Scaling, RotaryConfig
 from .config_fields import ConfigFields
 
@@ -80,7 +80,7 @@ def _scaling_of(rope: ConfigFields) -> Llama3Scaling | None:
     for name, kind in kinds.items():
         if kind not in (*_DEFAULT_TYPES, _SCALED_TYPE):
             raise UnsupportedModelError(
-                f"{rope.file}: {rope.name_of(name)} is {kind!r}; supported are 'default' and {_SCALED_TYPE!r}"
+                f"{rope.file}: {rope.name_of(name)} is {shown(kind)}; supported are 'default' and {_SCALED_TYPE!r}"
             )
     if _SCALED_TYPE not in kinds.values():
         return None

@@ -10,7 +10,7 @@ import math
 from pathlib import Path
 from types import MappingProxyType
 
-from ..errors import ModelLoadError, WeightFormatError
+from ..errors import ModelLoadError, WeightFormatError, shown
 from .gguf_reading import HeaderStream, Value
 from .gguf_types import BLOCK_TYPES
 from .safetensors_header import TensorInfo
@@ -93,7 +93,7 @@ def _read(file: Path, stream: HeaderStream) -> GgufHeader:
     alignment = metadata.get(_ALIGNMENT, _DEFAULT_ALIGNMENT)
     if alignment not in _ALIGNMENTS:
         stream.refuse(
-            f"{_ALIGNMENT} is {str(alignment)[:60]}; right is a power of two from {_ALIGNMENTS[0]} to {_ALIGNMENTS[-1]}"
+            f"{_ALIGNMENT} is {shown(alignment)}; right is a power of two from {_ALIGNMENTS[0]} to {_ALIGNMENTS[-1]}"
         )
     assert isinstance(alignment, int)
     found = list(_read_tensors(file, stream, num_tensors))
@@ -146,21 +146,25 @@ def _read_tensors(
 ) -> Iterator[TensorInfo]:
     for _ in range(num_tensors):
         name = stream.text("the name of a tensor", _MAX_NAME_BYTES)
-        shown = repr(name[:60])
+        own = shown(name)
+        if not name.isprintable():
+            stream.refuse(
+                f"names a tensor {own}; right are characters that can be printed"
+            )
         num_dimensions = stream.number("I")
         if not 1 <= num_dimensions <= _MAX_DIMENSIONS:
             stream.refuse(
-                f"tensor {shown} has {num_dimensions} dimensions; right is 1 to {_MAX_DIMENSIONS}"
+                f"tensor {own} has {num_dimensions} dimensions; right is 1 to {_MAX_DIMENSIONS}"
             )
         # The innermost one stands first in the file.
         shape = tuple(reversed([stream.number("Q") for _ in range(num_dimensions)]))
         number, start = stream.number("I"), stream.number("Q")
         kind = BLOCK_TYPES.get(number)
         if kind is None:
-            stream.refuse(f"tensor {shown} is of the unknown format {number}")
+            stream.refuse(f"tensor {own} is of the unknown format {number}")
         if not all(shape) or shape[-1] % kind.block_elements:
             stream.refuse(
-                f"tensor {shown} has the shape {list(shape)}; right are sizes above 0 and, "
+                f"tensor {own} has the shape {list(shape)}; right are sizes above 0 and, "
                 f"in {kind.name}, rows of a multiple of {kind.block_elements}"
             )
         num_blocks = math.prod(shape) // kind.block_elements

@@ -73,7 +73,10 @@ class Int4Matrix(Int4Codes):
 
     def rows(self, start: int, end: int) -> Tensor:
         """Dequantize rows start .. end - 1; start is a multiple of 8."""
-        codes = self.codes(start, end).float()
+        # Some formats have columns in the place of rows.
+        codes = self.codes(start, end).to(
+            torch.float32, memory_format=torch.contiguous_format
+        )
         zeros, scales = self.zeros(start, end).float(), self.scales(start, end)
         if self.are_even_runs:
             grouped = codes.view(*scales.shape, self.group_size)

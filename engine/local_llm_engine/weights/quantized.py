@@ -30,7 +30,7 @@ class QuantizedMatrix(Protocol):
         """Rows and columns."""
 
     def rows(self, start: int, end: int) -> Tensor:
-        """Dequantize rows start .. end - 1, float32 [end - start, I]; start is a multiple of ROWS_AT_ONCE."""
+        """Dequantize rows start .. end - 1, float32 [end - start, I], contiguous; start is a multiple of ROWS_AT_ONCE."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

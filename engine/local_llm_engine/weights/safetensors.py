@@ -12,11 +12,13 @@ from typing import Any, Self, cast
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from ..errors import WeightFormatError
+from ..errors import WeightFormatError, shown
 from .safetensors_header import TensorInfo, read_header
 
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
+# What file systems take.
+_MAX_NAME_CHARACTERS = 255
 
 
 class SafetensorsFolder:
@@ -93,11 +95,12 @@ def _read_index(index: Path) -> dict[str, str]:
     for name, file_name in weight_map.items():
         if (
             not isinstance(file_name, str)
-            or not file_name
+            or not file_name.isprintable()
+            or len(file_name) > _MAX_NAME_CHARACTERS
             or Path(file_name).name != file_name
         ):
             raise WeightFormatError(
-                f"{index}: tensor {name!r} points to {file_name!r}; right is a file name in the same folder"
+                f"{index}: tensor {shown(name)} points to {shown(file_name)}; right is a file name in the same folder"
             )
     return weight_map
 
@@ -121,6 +124,6 @@ def _read_shards(folder: Path, weight_map: Mapping[str, str]) -> dict[str, Tenso
     for name, file_name in weight_map.items():
         if name not in infos:
             raise WeightFormatError(
-                f"{folder / file_name}: tensor {name!r} is missing; {INDEX_FILE} puts it there"
+                f"{folder / file_name}: tensor {shown(name)} is missing; {INDEX_FILE} puts it there"
             )
     return infos

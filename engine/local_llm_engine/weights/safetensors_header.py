@@ -12,13 +12,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeGuard
 
-from ..errors import WeightFormatError
+from ..errors import WeightFormatError, shown
 
 # What the format itself allows.
 MAX_HEADER_BYTES = 100_000_000
 _LENGTH_BYTES = 8
 _LFS_POINTER_START = b"version https://git-lfs"
 _MAX_DIMENSIONS = 16
+_MAX_NAME_CHARACTERS = 255
 _MAX_COUNT = 2**63 - 1
 
 DTYPE_BITS = MappingProxyType(
@@ -142,11 +143,16 @@ def _unique(file: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(unique) != len(pairs):
         names = [name for name, _ in pairs]
         double = next(name for name in names if names.count(name) > 1)
-        _refuse(file, f"its header lists {double!r} twice; each name may stand once")
+        _refuse(
+            file, f"its header lists {shown(double)} twice; each name may stand once"
+        )
     return unique
 
 
 def _tensor_info(file: Path, name: str, entry: object) -> TensorInfo:
+    if not name.isprintable() or len(name) > _MAX_NAME_CHARACTERS:
+        right = f"at most {_MAX_NAME_CHARACTERS} characters that can be printed"
+        _refuse(file, f"names a tensor {shown(name)}; right are {right}")
     if not isinstance(entry, dict):
         _refuse(
             file,
@@ -160,15 +166,16 @@ def _tensor_info(file: Path, name: str, entry: object) -> TensorInfo:
     if not isinstance(dtype, str) or dtype not in DTYPE_BITS:
         _refuse(
             file,
-            f"tensor {name!r} has the unknown dtype {dtype!r}; known are {', '.join(DTYPE_BITS)}",
+            f"tensor {name!r} has the unknown dtype {shown(dtype)}; known are {', '.join(DTYPE_BITS)}",
         )
     if not _are_counts(shape) or len(shape) > _MAX_DIMENSIONS:
         right = f"a list of at most {_MAX_DIMENSIONS} whole numbers from 0"
-        _refuse(file, f"tensor {name!r} has the shape {shape!r}; right is {right}")
+        _refuse(file, f"tensor {name!r} has the shape {shown(shape)}; right is {right}")
     if not _are_counts(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
         right = "two whole numbers from 0, start and end"
         _refuse(
-            file, f"tensor {name!r} has the data_offsets {offsets!r}; right are {right}"
+            file,
+            f"tensor {name!r} has the data_offsets {shown(offsets)}; right are {right}",
         )
     start, end = offsets
     _check_size(file, name, end - start, math.prod(shape) * DTYPE_BITS[dtype])

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from local_llm_engine.chat import ChatFormat
+from local_llm_engine.chat.tokenizer import Tokenizer
 from local_llm_engine.errors import ChatTemplateError
 from local_llm_engine.types import ChatRequest, Delta, ToolSpec
 
@@ -172,6 +173,12 @@ def test_a_template_in_another_encoding_is_named(folder: Path) -> None:
             {"eos_token": "</s>"},
             "the tokenizer has no token '</s>'",
         ),
+        (
+            "tokenizer_config.json",
+            {"eos_token": "a\ud800"},
+            r"has no token 'a\\ud800'",
+        ),
+        ("config.json", {"vocab_size": 1 << 40}, "no vocab_size from 1 to 4194304"),
     ],
     ids=[
         "vocabulary",
@@ -180,6 +187,8 @@ def test_a_template_in_another_encoding_is_named(folder: Path) -> None:
         "end token",
         "end token's kind",
         "end token's name",
+        "half a character as end token",
+        "endless vocabulary",
     ],
 )
 def test_files_that_do_not_fit_are_refused(
@@ -188,6 +197,17 @@ def test_files_that_do_not_fit_are_refused(
     write_json(folder / name, content)
     with pytest.raises(ChatTemplateError, match=words):
         ChatFormat.load(folder)
+
+
+def test_half_a_character_of_the_template_is_replaced(folder: Path) -> None:
+    """As one in anybody's words is: no tokenizer can read it."""
+    (folder / "chat_template.jinja").write_text(
+        "{{ messages[-1].content }}{{ '\\ud800' }}", encoding="utf-8"
+    )
+    chat = ChatFormat.load(folder)
+    request = ChatRequest(messages=(user("Hello"),))
+    expected = Tokenizer.load(folder).plain_ids("Hello\ufffd")
+    assert list(chat.prepare(request).token_ids) == expected
 
 
 def test_no_end_token_at_all(folder: Path) -> None:

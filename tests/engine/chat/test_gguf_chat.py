@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import gguf
-from hypothesis import given, settings, strategies as st
+from hypothesis import assume, given, settings, strategies as st
 import pytest
 from tokenizers import (
     AddedToken,
@@ -150,6 +150,8 @@ def test_ids_of_any_text_equal_the_published_tokenizers(
     pairs: Mapping[str, tuple[Reference, Tokenizer]], pre: str, text: str
 ) -> None:
     reference, ours = pairs[pre]
+    # Plain text never becomes a control token here; there it does.
+    assume(not any(token.text in text for token in ours.control_tokens))
     assert ours.plain_ids(text) == reference.encode(text, add_special_tokens=False).ids
 
 
@@ -253,9 +255,9 @@ _TOKENS = "tokenizer.ggml.tokens"
         ({"tokenizer.chat_template": "{% if %}"}, "not valid Jinja"),
         ({"tokenizer.chat_template": "{{ raise_exception('no') }}"}, "no question can be asked"),
         ({"tokenizer.ggml.model": "llama"}, r"is 'llama' \(SentencePiece\); supported is 'gpt2'"),
-        ({"tokenizer.ggml.model": None}, "tokenizer.ggml.model is 'None'; supported"),
+        ({"tokenizer.ggml.model": None}, "tokenizer.ggml.model is None; supported"),
         ({"tokenizer.ggml.model": "bert"}, "tokenizer.ggml.model is 'bert'; supported"),
-        ({"tokenizer.ggml.pre": None}, "tokenizer.ggml.pre is 'None', so nobody can tell"),
+        ({"tokenizer.ggml.pre": None}, "tokenizer.ggml.pre is None, so nobody can tell"),
         ({"tokenizer.ggml.pre": "tekken"}, "tokenizer.ggml.pre is 'tekken'.*known are .*qwen35"),
         ({_TOKENS: None}, "tokenizer.ggml.tokens is missing"),
         ({_TOKENS: [1, 2]}, "tokenizer.ggml.tokens is of another kind; right is an array of strings"),
@@ -269,7 +271,7 @@ _TOKENS = "tokenizer.ggml.tokens"
         ({"tokenizer.ggml.merges": ["no\n\nwhere else"]}, "the tokenizer cannot be built"),
         ({"tokenizer.ggml.merges": ["no" * 5000 + " else"]}, "the tokenizer cannot be built"),
         ({"tokenizer.ggml.eos_token_id": 700}, "tokenizer.ggml.eos_token_id is 700; ids are whole numbers below 700"),
-        ({"tokenizer.ggml.eos_token_id": "x"}, "tokenizer.ggml.eos_token_id is x"),
+        ({"tokenizer.ggml.eos_token_id": "x"}, "tokenizer.ggml.eos_token_id is 'x'"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_used_is_refused_in_one_line(

@@ -258,6 +258,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         {"added_tokens": [{"id": 3}]},
         {"added_tokens": 3},
         {"added_tokens": [{"id": 3, "content": "word", "single_word": True}]},
+        {"added_tokens": [{"id": 3, "content": "a\ud800"}]},
     ],
     ids=[
         "none",
@@ -270,6 +271,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         "content",
         "tokens",
         "single word",
+        "half a character",
     ],
 )
 def test_an_unsupported_tokenizer_is_refused(

@@ -81,6 +81,11 @@ def test_missing_field_is_named(tmp_path: Path, name: str) -> None:
             id="one layer type",
         ),
         pytest.param(
+            {"layer_types": [*TEXT_CONFIG["layer_types"][1:], None]},
+            "layer_types holds None; supported are linear_attention, full_attention",
+            id="no layer type",
+        ),
+        pytest.param(
             {"num_key_value_heads": 3},
             "num_attention_heads is 4; right is a multiple",
             id="heads",
@@ -142,3 +147,35 @@ def test_missing_file(tmp_path: Path) -> None:
         ModelLoadError, match=r"config\.json: is missing; a model folder needs it"
     ):
         read_config(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param("a" * 1_000_000, id="text"),
+        pytest.param([0] * 1_000_000, id="list"),
+        pytest.param(10**4_000, id="number"),
+        pytest.param("\n\0\ud800", id="what cannot be printed"),
+    ],
+)
+@pytest.mark.parametrize(
+    "name", ["model_type", "hidden_size", "hidden_act", "layer_types", "rope_parameters", "quantization_config"]
+)  # fmt: skip
+def test_no_value_is_quoted_at_length(tmp_path: Path, name: str, value: object) -> None:
+    with pytest.raises(ModelLoadError) as caught:
+        read(tmp_path, {**TEXT_CONFIG, name: value})
+    words = str(caught.value)
+    assert len(words) < 400
+    assert words.isprintable()
+
+
+def test_no_name_is_quoted_at_length(tmp_path: Path) -> None:
+    rules = {"a" * 1_000_000: {"bits": 3}, "\n": {"bits": 3}}
+    for name, rule in rules.items():
+        scheme = {"quant_method": "gptq", "bits": 4, "group_size": 32}
+        config = {**TEXT_CONFIG, "quantization_config": {**scheme, "dynamic": {name: rule}}}  # fmt: skip
+        with pytest.raises(ModelLoadError, match="bits is 3") as caught:
+            read(tmp_path, config)
+        words = str(caught.value)
+        assert len(words) < 400
+        assert words.isprintable()

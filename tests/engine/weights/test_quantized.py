@@ -110,6 +110,15 @@ def test_int4_equals_formula(tmp_path: Path, case: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
+def test_rows_lie_one_behind_the_other(tmp_path: Path, case: str) -> None:
+    """Whatever lies how in the file: whoever quantizes anew takes them apart in place."""
+    scheme, make = CASES[case]
+    matrix = source_of(tmp_path, scheme, make()[1].tensors).stored("up.weight")
+    assert isinstance(matrix, Int4Matrix)
+    assert matrix.rows(0, 72).is_contiguous()
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_codes_scales_and_zeros_can_be_taken_over(tmp_path: Path, case: str) -> None:
     """As they are, for a format of our own."""
     scheme, make = CASES[case]

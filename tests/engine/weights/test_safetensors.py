@@ -119,6 +119,16 @@ def test_no_weights(tmp_path: Path) -> None:
             id="outside",
         ),
         pytest.param(
+            {"weight_map": {"a": "one\0"}},
+            r"points to 'one\\x00'; right is a file name",
+            id="name that is none",
+        ),
+        pytest.param(
+            {"weight_map": {"a": "o" * 1_000_000}},
+            r"points to 'o{1,40}\.\.\.o{1,40}'; right is a file name",
+            id="endless name",
+        ),
+        pytest.param(
             {"weight_map": {"a": "/etc/passwd"}},
             "right is a file name in the same folder",
             id="absolute",

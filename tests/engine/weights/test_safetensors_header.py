@@ -136,6 +136,21 @@ def test_damaged_file(tmp_path: Path, content: bytes, problem: str) -> None:
             id="number",
         ),
         pytest.param(
+            safetensors_bytes({"a" * 256: SOUND["first"]}, SOUND_DATA),
+            "right are at most 255 characters",
+            id="long name",
+        ),
+        pytest.param(
+            safetensors_bytes({"a\n": SOUND["first"]}, SOUND_DATA),
+            "names a tensor 'a\\n'; right are",
+            id="name that cannot be printed",
+        ),
+        pytest.param(
+            entry(dtype="F" * 1_000_000),
+            "FFF...FFFFFFFFFFFFFFFFFFFFFFFFFFFF'; known are",
+            id="endless dtype",
+        ),
+        pytest.param(
             entry(dtype="F33"),
             "'first' has the unknown dtype 'F33'; known are",
             id="unknown dtype",
