@@ -34,6 +34,7 @@ from local_llm_engine.weights.safetensors import SafetensorsFolder
 
 AGREEMENT_LIMIT = 0.995
 _PEER = "Q4_0 of gguf"
+_QUANTIZED_KV = "KV in int8"
 _CAPACITY = 4_096
 _CHUNK = 256
 _ANSWER_TOKENS = 100
@@ -111,6 +112,7 @@ def bench(options: argparse.Namespace) -> int:
         answers = list(_answers(folder, options.tokens))
         figures = [
             _control(folder, answers),
+            _figure(_QUANTIZED_KV, _quantized_kv(folder), answers),
             _figure("int8", _own(folder, "int8", Path(scratch)), answers),
             _figure("int4", _own(folder, "int4", Path(scratch)), answers),
             _figure(_PEER, _peer(folder, Path(scratch)), answers),
@@ -210,6 +212,12 @@ def _control(folder: Path, answers: list[Answer]) -> Figure:
     return _figure(f"plain in {other}", loaded, answers)
 
 
+def _quantized_kv(folder: Path) -> tuple[Model, int]:
+    """Load the plain model with keys and values in 8 bits."""
+    config = EngineConfig(weights="bf16", kv_cache="int8")
+    return load_model(folder, config), plan_model(folder, config).weights_bytes
+
+
 def _own(folder: Path, weights: Weights, scratch: Path) -> tuple[Model, int]:
     """Load the model in a format of our own, without a trace beside it."""
     config = EngineConfig(weights=weights)
@@ -253,16 +261,16 @@ def _peer_format(name: str, tensor: Tensor) -> GGMLQuantizationType | None:
 
 
 def _tell(folder: Path, figures: list[Figure], file: Path | None) -> int:
-    _, int8, int4, peer = figures
+    _, quantized_kv, int8, int4, peer = figures
     is_kept = (
-        int8.agreement >= AGREEMENT_LIMIT
+        min(int8.agreement, quantized_kv.agreement) >= AGREEMENT_LIMIT
         and int4.mean_divergence <= peer.mean_divergence
     )
     print(f"{folder.name}: what it would have said in place of the plain model\n")
     headings = ("weights", "size", "tokens", "mean KL", "same", "took")
     print(*table(headings, [figure.cells() for figure in figures]), sep="\n")
     print(
-        f"\nint8 says the same in {AGREEMENT_LIMIT:.1%} at least, and int4 is no farther off than {_PEER}: "
+        f"\nint8 and {_QUANTIZED_KV} say the same in {AGREEMENT_LIMIT:.1%} at least, and int4 is no farther off than {_PEER}: "
         + ("yes" if is_kept else "NO")
     )
     if file is not None:

@@ -81,7 +81,7 @@ def test_cache(tmp_path: Path) -> None:
 def test_quality(tmp_path: Path) -> None:
     formats = run_bench(tmp_path, "quality", "--tokens", "60")["formats"]
     names = [own["name"] for own in formats]
-    assert names[1:] == ["int8", "int4", "Q4_0 of gguf"]
+    assert names[1:] == ["KV in int8", "int8", "int4", "Q4_0 of gguf"]
     assert names[0].startswith("plain in ")
     for own in formats:
         assert own["num_tokens"] == 60

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-_LARGEST = 127
+# The largest code but for the half that the rounding of its scale may add.
+_LARGEST = 126.5
 # Tokens whose codes become numbers at once for one row: few enough for these to stay in a CPU's cache.
 _BLOCK_TOKENS = 2_048
 
@@ -50,8 +51,7 @@ def quantize_rows(rows: Tensor) -> tuple[Tensor, Tensor]:
     scales = largest.div_(_LARGEST).bfloat16()
     # A row of zeros has a scale of zero.
     divisor = scales.float().clamp_min_(torch.finfo(torch.float32).tiny)
-    codes = (rows / divisor[..., None]).round_().clamp_(-_LARGEST, _LARGEST)
-    return codes, scales
+    return (rows / divisor[..., None]).round_(), scales
 
 
 def hadamard(
@@ -89,7 +89,8 @@ def quantized_attention_one_row(
     scores = torch.cat(
         [keys.codes[:, block].to(query.dtype) @ turned for block in blocks], dim=1
     )
-    weights = scores.mT.float().mul_(keys.scales[:, None])  # [HKV, G, P]
+    weights = scores.mT.contiguous().float()  # [HKV, G, P]
+    weights.mul_(keys.scales[:, None])
     weights[..., prefix:] = -math.inf
     weights = weights.softmax(-1).mul_(values.scales[:, None])
     # Scales that nobody wrote may be no numbers.

@@ -100,9 +100,9 @@ def scores(model: Model, stretches: list[int]) -> Tensor:
     state = model.new_state(len(TOKENS))
     rows = [
         model.logits(model.forward(part, state))
-        for part in torch.tensor(TOKENS).split(stretches)
+        for part in torch.tensor(TOKENS, device=model.device).split(stretches)
     ]
-    return torch.cat(rows).log_softmax(-1)
+    return torch.cat(rows).log_softmax(-1).cpu()
 
 
 def divergence(expected: Tensor, own: Tensor) -> float:
@@ -132,6 +132,17 @@ def test_reading_equals_writing(models: Loaded) -> None:
     """A stretch at once and token by token, within a code here and there."""
     model = models["qwen3_5_text", "float32"]
     assert_close(scores(model, AT_ONCE), scores(model, ONE_BY_ONE), rtol=0, atol=3e-3)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_cuda_equals_cpu(tmp_path: Path, models: Loaded) -> None:
+    folder = publish(tmp_path, "qwen3_5_text", make("qwen3_5_text"))
+    on_gpu = load_model(
+        folder, EngineConfig(device="cuda", dtype="float32", kv_cache="int8")
+    )
+    on_cpu = models["qwen3_5_text", "float32"]
+    assert_close(scores(on_gpu, ONE_BY_ONE), scores(on_cpu, AT_ONCE), rtol=0, atol=3e-3)
 
 
 def test_a_kept_prompt_takes_half_but_for_the_scales(
