@@ -106,7 +106,7 @@ def metadata_of(kind: str, oracle: Any) -> dict[str, Any]:
         "rope.freq_base": float(rope["rope_theta"]),
     }
     if kind == "llama":
-        own["rope.dimension_count"] = head_dim
+        own |= {"rope.dimension_count": head_dim, "vocab_size": config.vocab_size}
     if hasattr(config, "num_experts"):
         own |= {
             "expert_count": config.num_experts,
@@ -124,7 +124,11 @@ def metadata_of(kind: str, oracle: Any) -> dict[str, Any]:
             "ssm.time_step_rank": config.linear_num_value_heads,
             "ssm.inner_size": config.linear_value_head_dim
             * config.linear_num_value_heads,
-            "full_attention_interval": 2,
+            # Of layers that have no rule the converter writes the usual one.
+            "attention.recurrent_layers": [
+                layer == "linear_attention" for layer in config.layer_types
+            ],
+            "full_attention_interval": getattr(config, "full_attention_interval", 4),
             "rope.dimension_count": int(
                 config.head_dim * rope["partial_rotary_factor"]
             ),

@@ -115,7 +115,9 @@ def test_transformers_reads_these_files_the_same_way(
     # It asks for a package that it then does not use.
     monkeypatch.setattr(modeling_utils, "is_accelerate_available", lambda: True)
     logging.disable_progress_bar()
-    oracle = make(kind, {"layer_types": ["linear_attention", "full_attention"] * 2})
+    # It goes by the rule alone.
+    layers = {"layer_types": ["linear_attention", "full_attention"] * 2}
+    oracle = make(kind, {**layers, "full_attention_interval": 2})
     write_gguf(tmp_path / "model.gguf", kind, oracle)
     read = AutoModelForCausalLM.from_pretrained(
         tmp_path, gguf_file="model.gguf", dtype=torch.float32
