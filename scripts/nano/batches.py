@@ -3,7 +3,7 @@
 Knows tokens alone; owns where each stands in the network's rows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -64,42 +64,52 @@ def make_batch(
     """
     flat = [(owner, branch) for owner, house in enumerate(branches) for branch in house]
     order = sorted(range(len(flat)), key=lambda index: len(flat[index][1].ids))
-    ids: list[int] = []
-    positions: list[int] = []
-    targets: list[int] = []
-    weights: list[float] = []
-    sources: list[int] = []
+    columns = _Columns(other_weight)
+    ends = []
     for prompt in prompts:
-        sources += [0] * MARGIN
-        sources += range(len(ids) + 1, len(ids) + len(prompt) + 1)
-        positions += range(len(prompt))
-        ids += prompt
-        targets += [*prompt[1:], IGNORED]
-        weights += [other_weight] * len(prompt)
-    ends = [sum(map(len, prompts[: index + 1])) for index in range(len(prompts))]
+        columns.add(prompt, [False] * len(prompt), 0, [0] * MARGIN)
+        ends.append(len(columns.ids))
     for owner, branch in (flat[index] for index in order):
-        sources += range(ends[owner] - MARGIN + 1, ends[owner] + 1)
-        sources += range(len(ids) + 1, len(ids) + len(branch.ids) + 1)
-        start = len(prompts[owner])
-        positions += range(start, start + len(branch.ids))
-        ids += branch.ids
-        targets += [*branch.ids[1:], IGNORED]
-        weights += [1.0 if own else other_weight for own in (*branch.own[1:], False)]
+        before = range(ends[owner] - MARGIN + 1, ends[owner] + 1)
+        columns.add(branch.ids, branch.own, len(prompts[owner]), before)
     lengths = list(map(len, prompts))
+    owned = [(flat[index][0], len(flat[index][1].ids)) for index in order]
     return Batch(
-        ids=torch.tensor(ids),
-        positions=torch.tensor(positions),
-        targets=torch.tensor(targets),
-        weights=torch.tensor(weights),
-        sources=torch.tensor(sources),
+        ids=torch.tensor(columns.ids),
+        positions=torch.tensor(columns.positions),
+        targets=torch.tensor(columns.targets),
+        weights=torch.tensor(columns.weights),
+        sources=torch.tensor(columns.sources),
         prompts=_prompt_group(lengths),
-        branches=tuple(
-            _branch_groups(
-                [(flat[index][0], len(flat[index][1].ids)) for index in order], lengths
-            )
-        ),
+        branches=tuple(_branch_groups(owned, lengths)),
         order=tuple(order),
     )
+
+
+class _Columns:
+    """What is known of each row, while sequence after sequence is added."""
+
+    def __init__(self, other_weight: float) -> None:
+        self.ids: list[int] = []
+        self.positions: list[int] = []
+        self.targets: list[int] = []
+        self.weights: list[float] = []
+        self.sources: list[int] = []
+        self._other_weight = other_weight
+
+    def add(
+        self,
+        ids: Sequence[int],
+        own: Sequence[bool],
+        start: int,
+        before: Iterable[int],
+    ) -> None:
+        """Add a sequence that begins at position `start`, after the rows `before`."""
+        self.sources += [*before, *range(len(self.ids) + 1, len(self.ids) + len(ids) + 1)]  # fmt: skip
+        self.positions += range(start, start + len(ids))
+        self.ids += ids
+        self.targets += [*ids[1:], IGNORED]
+        self.weights += [1.0 if one else self._other_weight for one in (*own[1:], False)]  # fmt: skip
 
 
 def _prompt_group(lengths: Sequence[int]) -> Group:

@@ -32,8 +32,6 @@ class NanoConfig:
 
     def as_json(self) -> dict[str, Any]:
         """Return what config.json says."""
-        pairs = self.rotary_dim // 2
-        section = [pairs - 2 * (pairs // 3), pairs // 3, pairs // 3]
         return {
             "architectures": ["Qwen3_5ForCausalLM"],
             "attention_bias": False,
@@ -62,14 +60,18 @@ class NanoConfig:
             "num_key_value_heads": self.num_kv_heads,
             "pad_token_id": None,
             "rms_norm_eps": self.epsilon,
-            "rope_parameters": {
-                "mrope_interleaved": True,
-                "mrope_section": section,
-                "partial_rotary_factor": self.rotary_dim / self.head_dim,
-                "rope_theta": self.rope_theta,
-                "rope_type": "default",
-            },
+            "rope_parameters": self._rotary(),
             "tie_word_embeddings": False,
             "use_cache": True,
             "vocab_size": self.vocab_size,
+        }
+
+    def _rotary(self) -> dict[str, Any]:
+        pairs = self.rotary_dim // 2
+        return {
+            "mrope_interleaved": True,
+            "mrope_section": [pairs - 2 * (pairs // 3), pairs // 3, pairs // 3],
+            "partial_rotary_factor": self.rotary_dim / self.head_dim,
+            "rope_theta": self.rope_theta,
+            "rope_type": "default",
         }

@@ -45,51 +45,57 @@ def gated_delta_rule(
     """
     num, length, heads, _ = query.shape
     count = -(-length // chunk)
-    missing = count * chunk - length
-
-    def chunks(rows: Tensor) -> Tensor:
-        rows = (
-            functional.pad(rows, (0, 0) * (rows.dim() - 2) + (0, missing))
-            if missing
-            else rows
+    q, k, v, decays, strengths = (
+        _chunks(rows, count, chunk)
+        for rows in (
+            _unit(query) * query.shape[-1] ** -0.5,
+            _unit(key),
+            value,
+            decay,
+            beta,
         )
-        return (
-            rows.unflatten(1, (count, chunk)).movedim(3, 1).flatten(0, 1)
-        )  # [S * H, N, C, ...]
-
-    q, k, v = (
-        chunks(_unit(query) * query.shape[-1] ** -0.5),
-        chunks(_unit(key)),
-        chunks(value),
     )
-    cumulative = chunks(decay).cumsum(-1)
-    strength = chunks(beta)[..., None]
-    future = torch.ones(chunk, chunk, dtype=torch.bool).triu_(1)
-    pairwise = (
-        (cumulative[..., :, None] - cumulative[..., None, :])
-        .masked_fill(future, -math.inf)
-        .exp()
-    )
-    attention = pairwise * (q @ k.mT)
-    system = (pairwise * (k @ k.mT) * strength).tril(-1) + torch.eye(chunk)
-    inverse = _UnitLowerInverse.apply(system) * strength.mT
+    cumulative = decays.cumsum(-1)
+    attention, inverse = _within(q, k, cumulative, strengths)
     growth = cumulative.exp()[..., None]
     last = cumulative[..., -1:, None]
     u = inverse @ v
-    w = inverse @ (k * growth)
-    readers = q * growth
+    readers = torch.cat((inverse @ (k * growth), q * growth), 2)
     writers = (k * (last - cumulative[..., None]).exp()).mT
     carried = last.exp()
     memory = state.flatten(0, 1)
     outputs = []
     for index in range(count):
-        new = u[:, index] - w[:, index] @ memory
-        outputs.append(
-            torch.baddbmm(readers[:, index] @ memory, attention[:, index], new)
-        )
+        read, past = (readers[:, index] @ memory).split(chunk, 1)
+        new = u[:, index] - read
+        outputs.append(torch.baddbmm(past, attention[:, index], new))
         memory = torch.baddbmm(memory * carried[:, index], writers[:, index], new)
-    output = torch.stack(outputs, 1).view(num, heads, count * chunk, -1)[:, :, :length]
-    return output.transpose(1, 2), memory.view_as(state)
+    output = torch.stack(outputs, 1).view(num, heads, count * chunk, -1)
+    return output[:, :, :length].transpose(1, 2), memory.view_as(state)
+
+
+def _chunks(rows: Tensor, count: int, chunk: int) -> Tensor:
+    """Lay [S, T, H, ...] out as [S * H, N, C, ...]; rows past T are zero."""
+    missing = count * chunk - rows.shape[1]
+    if missing:
+        rows = functional.pad(rows, (0, 0) * (rows.dim() - 2) + (0, missing))
+    return rows.unflatten(1, (count, chunk)).movedim(3, 1).flatten(0, 1)
+
+
+def _within(
+    q: Tensor, k: Tensor, cumulative: Tensor, strength: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return what rows of one chunk read of each other, and A^-1 with beta folded in; both [S * H, N, C, C]."""
+    chunk = q.shape[2]
+    future = torch.ones(chunk, chunk, dtype=torch.bool).triu_(1)
+    # Masked before exp: a future decay would be positive and could overflow.
+    pairwise = (cumulative[..., :, None] - cumulative[..., None, :]).masked_fill(
+        future, -math.inf
+    )
+    pairwise = pairwise.exp()
+    alike = pairwise * (k @ k.mT) * strength[..., None]
+    inverse = _UnitLowerInverse.apply(alike.tril(-1) + torch.eye(chunk))
+    return pairwise * (q @ k.mT), inverse * strength[..., None, :]
 
 
 def _unit(rows: Tensor) -> Tensor:

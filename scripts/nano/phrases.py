@@ -22,8 +22,62 @@ PARAMETERS = (
     "name", "area", "floor", "domain", "device_class", "brightness", "color", "temperature", "position", "percentage", "humidity", "volume_level", "volume_step",
     "hours", "minutes", "seconds", "start_hours", "start_minutes", "start_seconds", "item", "message", "todo_list", "forecast", "day",
 )  # fmt: skip
-_CONTEXT_KEYS = ("domain", "state", "areas", "attributes")
+_CONTEXT_KEYS = ("domain", "state", "areas")
 _ATTRIBUTES = ("brightness", "brightness_pct", "current_position", "percentage", "current_temperature", "temperature", "volume_level", "unit_of_measurement", "device_class", "humidity")  # fmt: skip
+
+# Pieces of what tools answer, as JSON
+_RESULTS = (
+    '\n{"speech": {}, "response_type": "action_done", "data": {"success": ["',
+    '\n{"speech": {}, "response_type": "action_done", "data": {"success": [], "failed": []}}\n',
+    '"], "failed": []}}\n',
+    '\n{"result": "Live Context: An overview of the areas and the devices in this smart home:\\n- names: ',
+    "\\n- names: ",
+    '\\n"}\n',
+    "'\\n\"}\n",
+    "\\n    ",
+    '\n{"error": "',
+    '", "error_text": "',
+    '"}\n',
+    '\n{"date": "',
+    '", "time": "',
+    '", "timezone": "',
+    '", "weekday": "',
+    '\n{"forecast": [{"day": "',
+    '"}, {"day": "',
+    '", "date": "',
+    '", "condition": "',
+    '", "high": "',
+    '", "low": "',
+    " °C",
+    '", "rain": "',
+    '"}], "temperature_unit": "',
+    '", "wind": "',
+    '", "humidity": "',
+    '", "temperature": ',
+    ', "apparent_temperature": ',
+    ', "time": "',
+    '\n{"temperature_unit": "',
+    '\n{"items": [{"summary": "',
+    '", "status": "needs_action"}, {"summary": "',
+    '", "status": "needs_action"}]}\n',
+    '\n{"items": []}\n',
+    '\n{"speech": {}, "response_type": "action_done", "speech_slots": {"timers": [',
+    '{"id": "',
+    '", "name": "',
+    '", "device_id": "',
+    '", "language": "',
+    '", "start_hours": ',
+    ', "start_minutes": ',
+    ', "start_seconds": ',
+    ', "is_active": true, "hours_left": ',
+    ', "minutes_left": ',
+    ', "seconds_left": ',
+    ', "rounded_hours_left": ',
+    ', "rounded_minutes_left": ',
+    ', "rounded_seconds_left": ',
+    ', "total_seconds_left": ',
+    '}], "data": ',
+)
 
 
 def phrases() -> list[str]:
@@ -68,59 +122,8 @@ def _calls() -> Iterator[str]:
 
 
 def _results() -> Iterator[str]:
-    yield '\n{"speech": {}, "response_type": "action_done", "data": {"success": ["'
-    yield '\n{"speech": {}, "response_type": "action_done", "data": {"success": [], "failed": []}}\n'
-    yield '"], "failed": []}}\n'
-    yield '\n{"result": "Live Context: An overview of the areas and the devices in this smart home:\\n- names: '
-    yield from ("\\n- names: ", '\\n"}\n', "'\\n\"}\n", "\\n    ")
-    yield from (f"\\n  {key}: " for key in _CONTEXT_KEYS if key != "attributes")
+    yield from _RESULTS
+    yield from (f"\\n  {key}: " for key in _CONTEXT_KEYS)
     for name in _ATTRIBUTES:
         yield f"\\n  attributes:\\n    {name}: "
         yield f"\\n    {name}: "
-    yield from ('\n{"error": "', '", "error_text": "', '"}\n')
-    yield from ('\n{"date": "', '", "time": "', '", "timezone": "', '", "weekday": "')
-    yield from (
-        '\n{"forecast": [{"day": "',
-        '"}, {"day": "',
-        '", "date": "',
-        '", "condition": "',
-        '", "high": "',
-        '", "low": "',
-        " °C",
-        '", "rain": "',
-        '"}], "temperature_unit": "',
-    )
-    yield from (
-        '", "wind": "',
-        '", "humidity": "',
-        '", "temperature": ',
-        ', "apparent_temperature": ',
-        ', "time": "',
-        '\n{"temperature_unit": "',
-    )
-    yield from (
-        '\n{"items": [{"summary": "',
-        '", "status": "needs_action"}, {"summary": "',
-        '", "status": "needs_action"}]}\n',
-        '\n{"items": []}\n',
-    )
-    yield '\n{"speech": {}, "response_type": "action_done", "speech_slots": {"timers": ['
-    yield from (
-        '{"id": "',
-        '", "name": "',
-        '", "device_id": "',
-        '", "language": "',
-        '", "start_hours": ',
-        ', "start_minutes": ',
-        ', "start_seconds": ',
-        ', "is_active": true, "hours_left": ',
-        ', "minutes_left": ',
-        ', "seconds_left": ',
-    )
-    yield from (
-        ', "rounded_hours_left": ',
-        ', "rounded_minutes_left": ',
-        ', "rounded_seconds_left": ',
-        ', "total_seconds_left": ',
-        '}], "data": ',
-    )

@@ -4,10 +4,12 @@ Knows nothing of sentences.
 """
 
 from collections.abc import Iterable, Sequence
-import json
 from random import Random
 from typing import Any
 
+from custom_components.local_llm.prompts.messages import as_messages
+from homeassistant.components import conversation
+from homeassistant.helpers import llm
 from homeassistant.util import yaml as yaml_util
 
 from .house import Thing
@@ -21,79 +23,68 @@ _UNITS = {
     "illuminance": "lx",
     "carbon_dioxide": "ppm",
 }
+_STATES = {
+    "lock": ("locked", "unlocked"),
+    "vacuum": ("docked", "cleaning", "idle"),
+    "lawn_mower": ("docked", "mowing"),
+    "valve": ("open", "closed"),
+    "media_player": ("playing", "paused", "idle", "off"),
+    "scene": ("unknown",),
+    "todo": ("0",),
+}
+_MODES = ("heat", "off", "cool", "auto")
+_CONDITIONS = ("sunny", "cloudy", "rainy")
 _CONTEXT = "Live Context: An overview of the areas and the devices in this smart home:"
 
 
 def random_state(random: Random, thing: Thing) -> dict[str, Any]:
     """Draw a state and the attributes that a tool tells, in Home Assistant's order."""
+    if thing.domain in ("climate", "sensor", "weather"):
+        return _reading(random, thing)
     is_on = random.random() < 0.5
-    on_off = "on" if is_on else "off"
+    state = random.choice(_STATES.get(thing.domain, ("on", "off")[not is_on :][:1]))
+    attributes: dict[str, Any] = {}
     match thing.domain:
         case "light":
-            brightness = random.randint(3, 255) if is_on else None
-            return {"state": on_off, "attributes": {"brightness": brightness}}
+            attributes["brightness"] = random.randint(3, 255) if is_on else None
+        case "fan":
+            attributes["percentage"] = random.randint(1, 100) if is_on else 0
+        case "humidifier":
+            attributes["humidity"] = random.randint(30, 70)
+        case "binary_sensor":
+            attributes["device_class"] = thing.device_class
         case "cover":
             position = random.choice((0, 100, random.randint(1, 99)))
-            return {
-                "state": "open" if position else "closed",
-                "attributes": {
-                    "current_position": position,
-                    "device_class": thing.device_class,
-                },
-            }
-        case "fan":
-            return {
-                "state": on_off,
-                "attributes": {"percentage": random.randint(1, 100) if is_on else 0},
-            }
-        case "lock":
-            return {"state": "locked" if is_on else "unlocked", "attributes": {}}
-        case "climate":
-            return {
-                "state": random.choice(("heat", "off", "cool", "auto")),
-                "attributes": {
-                    "current_temperature": random.randint(30, 54) / 2,
-                    "temperature": random.randint(30, 54) / 2,
-                },
-            }
-        case "media_player":
-            return {
-                "state": random.choice(("playing", "paused", "idle", "off")),
-                "attributes": {"volume_level": random.randint(0, 20) / 20},
-            }
-        case "sensor":
-            return _reading(random, thing)
-        case "binary_sensor":
-            return {"state": on_off, "attributes": {"device_class": thing.device_class}}
-        case "vacuum":
-            return {
-                "state": random.choice(("docked", "cleaning", "idle")),
-                "attributes": {},
-            }
-        case "lawn_mower":
-            return {"state": random.choice(("docked", "mowing")), "attributes": {}}
-        case "humidifier":
-            return {"state": on_off, "attributes": {"humidity": random.randint(30, 70)}}
-        case "valve":
-            return {"state": "open" if is_on else "closed", "attributes": {}}
-        case "weather":
-            return {
-                "state": random.choice(("sunny", "cloudy", "rainy")),
-                "attributes": {"temperature": random.randint(-5, 30)},
-            }
-        case "scene" | "todo":
-            return {"state": str(random.randint(0, 9)), "attributes": {}}
-    return {"state": on_off, "attributes": {}}
+            state = "open" if position else "closed"
+            attributes["current_position"] = position
+            attributes["device_class"] = thing.device_class
+        case "media_player" if state != "off":
+            attributes["volume_level"] = random.randint(0, 20) / 20
+    return {"state": state, "attributes": attributes}
 
 
 def _reading(random: Random, thing: Thing) -> dict[str, Any]:
+    """Draw what something measures."""
+    if thing.domain == "climate":
+        names = ("current_temperature", "temperature")
+        degrees = {name: random.randint(30, 54) / 2 for name in names}
+        return {"state": random.choice(_MODES), "attributes": degrees}
+    if thing.domain == "weather":
+        attributes = {
+            "temperature": float(random.randint(-5, 30)),
+            "temperature_unit": "°C",
+        }
+        return {"state": random.choice(_CONDITIONS), "attributes": attributes}
     kind = thing.device_class or "power"
     value = {
         "temperature": f"{random.randint(-50, 300) / 10}",
         "humidity": str(random.randint(20, 80)),
         "battery": str(random.randint(0, 100)),
         "carbon_dioxide": str(random.randint(400, 1800)),
-    }.get(kind, f"{random.randint(0, 9999) / random.choice((1, 10))}")
+        "power": str(random.randint(0, 3000)),
+        "energy": f"{random.randint(0, 99999) / 100:.2f}",
+        "illuminance": str(random.randint(0, 2000)),
+    }[kind]
     return {
         "state": value,
         "attributes": {"unit_of_measurement": _UNITS[kind], "device_class": kind},
@@ -123,7 +114,12 @@ def entity_info(thing: Thing, *, with_state: bool) -> dict[str, Any]:
 
 def as_text(data: dict[str, Any]) -> str:
     """Write a tool's result as the integration does."""
-    return json.dumps(data, ensure_ascii=False, default=str)
+    result = conversation.ToolResultContent(
+        agent_id="", tool_call_id="", tool_name="", result=llm.ToolResult(data=data)
+    )
+    message = as_messages((), [result], 1)[-1]
+    assert isinstance(message.content, str)
+    return message.content
 
 
 def live_context(things: Iterable[Thing]) -> dict[str, Any]:

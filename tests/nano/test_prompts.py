@@ -8,13 +8,16 @@ from freezegun.api import FrozenDateTimeFactory
 from nano.building import build_house, random_speaker
 from nano.house import Speaker
 from nano.prompts import system_parts
+from nano.states import live_context
 from nano.words import words_of
 import pytest
 
+from custom_components.local_llm.prompts.house_api import HouseAPI
 from custom_components.local_llm.prompts.prompt import async_next_request
 from custom_components.local_llm.satellites import Speaker as Asker
 from custom_components.local_llm.settings import AgentSettings, default_agent_data
-from homeassistant.core import HomeAssistant
+from homeassistant.core import Context, HomeAssistant
+from homeassistant.helpers import llm
 
 
 @pytest.mark.parametrize(
@@ -50,3 +53,27 @@ async def test_prompt_is_the_integrations_own(
     assert request.messages[0].content == system_parts(
         house, speaker, date(2026, 12, 1)
     )
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_live_context_is_home_assistants_own(
+    hass: HomeAssistant, seed: int
+) -> None:
+    house = build_house(Random(seed), words_of("en"), 60)
+    speaker = Speaker(device=False)
+    async with nano_home(hass, house, speaker):
+        context = llm.LLMContext(
+            platform="local_llm",
+            context=Context(),
+            language="en",
+            assistant="conversation",
+            device_id=None,
+        )
+        api = HouseAPI(hass, AGENT, [llm.LLM_API_ASSIST])
+        instance = await api.async_get_api_instance(context)
+        told = await instance.async_call_tool(
+            llm.ToolInput("homeassistant__GetLiveContext", {})
+        )
+    assert told.data["result"].split("\n- ") == live_context(house.things)[
+        "result"
+    ].split("\n- ")

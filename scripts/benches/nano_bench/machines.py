@@ -81,7 +81,7 @@ class Player(HouseThing, MediaPlayerEntity):
     @override
     def put_back(self) -> None:
         self._attr_state = MediaPlayerState(self._thing.state)
-        self._attr_volume_level = self._thing.attributes["volume_level"]
+        self._attr_volume_level = self._thing.attributes.get("volume_level", 0.5)
 
     @override
     async def async_set_volume_level(self, volume: float) -> None:
