@@ -26,11 +26,17 @@ class Encoded:
 
 
 class Chats:
-    """Writes tokens with one tokenizer."""
+    """Writes tokens with one tokenizer; `plain_ids` are all but the control tokens'."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         """Look the control tokens up."""
         self._tokenizer = tokenizer
+        control = tokenizer.get_added_tokens_decoder()
+        self.plain_ids = [
+            token_id
+            for token_id in range(tokenizer.get_vocab_size())
+            if token_id not in control
+        ]
 
     def prompt(self, parts: Sequence[TextPart], scripts: Sequence[str]) -> list[int]:
         """Write the system message, the prompt up to the first question."""

@@ -20,15 +20,18 @@ class Stage:
     languages: Mapping[str, float]
     kinds: Mapping[str, float]
     houses: int
+    conversations: int
+    recitations: int
 
 
 STAGES = (
-    Stage(600, 6, _ENGLISH, _PLAIN, 6),
-    Stage(1_500, 14, _ENGLISH, _PLAIN, 4),
-    Stage(3_000, 24, _ENGLISH, KINDS, 4),
-    Stage(5_000, 40, _ENGLISH, KINDS, 4),
-    Stage(8_000, 40, _ALL, KINDS, 4),
-    Stage(10**9, 80, _ALL, KINDS, 4),
+    Stage(150, 6, _ENGLISH, _PLAIN, 4, 0, 24),
+    Stage(700, 6, _ENGLISH, _PLAIN, 4, 16, 8),
+    Stage(1_500, 14, _ENGLISH, _PLAIN, 4, 16, 6),
+    Stage(3_000, 24, _ENGLISH, KINDS, 4, 16, 4),
+    Stage(5_000, 40, _ENGLISH, KINDS, 4, 16, 2),
+    Stage(8_000, 40, _ALL, KINDS, 4, 16, 1),
+    Stage(10**9, 80, _ALL, KINDS, 4, 16, 1),
 )
 
 
@@ -41,4 +44,6 @@ def recipe_at(step: int) -> Recipe:
         languages=stage.languages,
         kinds=stage.kinds,
         houses=stage.houses,
+        conversations=stage.conversations,
+        recitations=stage.recitations,
     )

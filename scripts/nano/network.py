@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from .batches import Batch
 from .config import NanoConfig
+from .induction import begin_with_induction
 from .layers import DeltaNet, FeedForward, GatedAttention, RMSNorm
 
 
@@ -48,17 +49,26 @@ class Nano(nn.Module):
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         self.apply(self._initialize)
 
-        # Each layer begins as if it were not there.
+        # Each layer begins as if it were not there, but for what can copy.
         for name, parameter in self.named_parameters():
             if name.endswith(("out_proj.weight", "o_proj.weight", "down_proj.weight")):
                 nn.init.zeros_(parameter)
-        nn.init.normal_(self.lm_head.weight, std=0.01)
+        begin_with_induction(
+            self.model.embed_tokens.weight, self.lm_head.weight, self._pairs(), config
+        )
+
+    def _pairs(self) -> list[tuple[DeltaNet, GatedAttention]]:
+        """List each layer of attention with the DeltaNet layer before it."""
+        layers = self.model.layers
+        return [
+            (layers[index - 1].linear_attn, layer.self_attn)
+            for index, layer in enumerate(layers)
+            if layer.mixer_name == "self_attn"
+        ]
 
     def _initialize(self, module: nn.Module) -> None:
         if isinstance(module, nn.Linear):
             nn.init.normal_(module.weight, std=module.in_features**-0.5)
-        elif isinstance(module, nn.Embedding):
-            nn.init.normal_(module.weight, std=1.0)
         elif isinstance(module, DeltaNet):
             # Slow gates: those that forget within two tokens learn nothing.
             steps = torch.exp(torch.empty_like(module.dt_bias).uniform_(-6.9, -2.3))

@@ -3,20 +3,22 @@
 Knows how hard they are to be; knows nothing of networks.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from random import Random
 
 from .batches import Batch, make_batch
 from .building import build_house, random_speaker
-from .chats import Chats
+from .chats import Chats, Encoded
 from .dialogues import KINDS, Talk, Turn
 from .house import House, Speaker
 from .prompts import system_parts
 from .templates import UnfitTemplateError
 from .words import words_of
 
+_RANDOM_TOKENS = 64
+_LEAST_RECITED, _MOST_RECITED = 6, 20
 _FIRST_DAY = date(2025, 1, 1)
 _INSTRUCTIONS = (
     "You are a helpful home assistant.\nBe brief.\n",
@@ -28,7 +30,11 @@ _INSTRUCTIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What is drawn: sizes of houses, languages and kinds of conversations by weight, and how many at a time."""
+    """What is drawn: sizes of houses, languages and kinds of conversations by weight, and how many at a time.
+
+    To each house belong `recitations`: stretches of its prompt, to be said again. Without conversations there are no
+    houses either, but prompts of random tokens.
+    """
 
     min_things: int = 3
     max_things: int = 40
@@ -36,6 +42,7 @@ class Recipe:
     kinds: Mapping[str, float] = field(default_factory=lambda: KINDS)
     houses: int = 4
     conversations: int = 16
+    recitations: int = 0
     held_out: bool = False
 
 
@@ -89,18 +96,30 @@ def draw_batch(
 ) -> Batch:
     """Draw the batch of one step: houses of about the same size, so that little is padded."""
     random = Random(f"{seed} {step}")
-    # A step of large houses has fewer of them.
     num_things = random.randint(recipe.min_things, recipe.max_things)
+    # A step of large houses has fewer of them.
     houses = max(1, round(recipe.houses * min(1.0, 24 / num_things)))
-    samples = [
-        draw(random, recipe, chats, max(1, num_things + random.randint(-1, 1)))
-        for _ in range(houses)
-    ]
-    return make_batch(
-        [sample.prompt for sample in samples],
-        [
-            [chats.conversation(turns) for turns in sample.conversations]
-            for sample in samples
-        ],
-        other_weight,
-    )
+    prompts: list[list[int]] = []
+    branches: list[list[Encoded]] = []
+    for _ in range(houses):
+        if recipe.conversations:
+            size = max(1, num_things + random.randint(-1, 1))
+            sample = draw(random, recipe, chats, size)
+            prompts.append(sample.prompt)
+            branches.append(
+                [chats.conversation(turns) for turns in sample.conversations]
+            )
+        else:
+            prompts.append(random.choices(chats.plain_ids, k=_RANDOM_TOKENS))
+            branches.append([])
+        branches[-1] += [
+            _recitation(random, prompts[-1]) for _ in range(recipe.recitations)
+        ]
+    return make_batch(prompts, branches, other_weight)
+
+
+def _recitation(random: Random, prompt: Sequence[int]) -> Encoded:
+    """Take a stretch of a prompt; after its first two tokens it is plain how it goes on."""
+    start = random.randrange(len(prompt) - _LEAST_RECITED)
+    ids = list(prompt[start : start + random.randint(_LEAST_RECITED, _MOST_RECITED)])
+    return Encoded(ids, [index > 1 for index in range(len(ids))])
