@@ -8,6 +8,8 @@ from .samples import Recipe
 
 _ENGLISH = {"en": 1.0}
 _ALL = {"en": 70.0, "de": 7.0, "fr": 7.0, "it": 6.0, "es": 6.0, "ja": 4.0}
+# Of random tokens, with each house
+_REPEATS = 2
 _PLAIN = {"single": 92, "small_talk": 4, "cannot": 4}
 
 
@@ -46,4 +48,5 @@ def recipe_at(step: int) -> Recipe:
         houses=stage.houses,
         conversations=stage.conversations,
         recitations=stage.recitations,
+        repeats=_REPEATS if stage.conversations else 0,
     )

@@ -32,8 +32,9 @@ _INSTRUCTIONS = (
 class Recipe:
     """What is drawn: sizes of houses, languages and kinds of conversations by weight, and how many at a time.
 
-    To each house belong `recitations`: stretches of its prompt, to be said again. Without conversations there are no
-    houses either, but prompts of random tokens.
+    To each house belong `recitations`: stretches of its prompt, to be said again; and `repeats`: random tokens, said
+    twice, so that those which training's words lack can be copied too. Without conversations there are no houses either,
+    but prompts of random tokens.
     """
 
     min_things: int = 3
@@ -43,6 +44,7 @@ class Recipe:
     houses: int = 4
     conversations: int = 16
     recitations: int = 0
+    repeats: int = 0
     held_out: bool = False
 
 
@@ -113,7 +115,8 @@ def draw_batch(
             prompts.append(random.choices(chats.plain_ids, k=_RANDOM_TOKENS))
             branches.append([])
         branches[-1] += [
-            _recitation(random, prompts[-1]) for _ in range(recipe.recitations)
+            *(_recitation(random, prompts[-1]) for _ in range(recipe.recitations)),
+            *(_repeat(random, chats) for _ in range(recipe.repeats)),
         ]
     return make_batch(prompts, branches, other_weight)
 
@@ -123,3 +126,10 @@ def _recitation(random: Random, prompt: Sequence[int]) -> Encoded:
     start = random.randrange(len(prompt) - _LEAST_RECITED)
     ids = list(prompt[start : start + random.randint(_LEAST_RECITED, _MOST_RECITED)])
     return Encoded(ids, [index > 1 for index in range(len(ids))])
+
+
+def _repeat(random: Random, chats: Chats) -> Encoded:
+    """Say random tokens twice; the second time it is plain how they go on."""
+    count = random.randint(_LEAST_RECITED, _MOST_RECITED)
+    ids = random.choices(chats.plain_ids, k=count)
+    return Encoded(ids * 2, [False] * (count + 1) + [True] * (count - 1))
