@@ -31,8 +31,8 @@ class EngineConfig:
     keeping are also written to `cache_folder`, `disk_cache_bytes` at most, and outlive a restart; None
     writes nothing. The folder is the engine's own: it removes files there. `half_checkpoints` keeps
     recurrent states in float16: half the bytes, and answers that are no longer exactly the same.
-    `prefill_chunk_tokens` is the longest stretch read in one step: a spoken question waits for at
-    most one. `num_threads` is at most the machine's; None takes one for a small model, else torch's own choice. `record_file` gets
+    `prefill_chunk_tokens` is the longest stretch read at once: the longer, the faster, and a spoken question
+    waits for one layer of it at most. `num_threads` is at most the machine's; None takes one for a small model, else torch's own choice. `record_file` gets
     every call record appended as a line of JSON, for `python -m local_llm_engine report`; its folder must
     be there, and nothing limits its size. None writes none.
 
@@ -51,7 +51,7 @@ class EngineConfig:
     cache_folder: Path | None = None
     disk_cache_bytes: int = 16 * GIB
     half_checkpoints: bool = False
-    prefill_chunk_tokens: int = 256
+    prefill_chunk_tokens: int = 1024
     num_threads: int | None = None
     record_file: Path | None = None
 

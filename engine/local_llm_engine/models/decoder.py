@@ -3,7 +3,7 @@
 Knows nothing of what a layer is made of, of files, prompts or scheduling.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -22,7 +22,7 @@ from .config_fields import ConfigFields
 from .experts import feed_forward_shapes_at, make_feed_forward
 from .gated_delta_net import GatedDeltaNet
 from .layers import Norm, Shapes, within
-from .model import LoadedWeights, ModelSummary
+from .model import LoadedWeights, ModelSummary, Reading
 from .rotary import rotary_frequencies
 
 EMBEDDING = "embed_tokens.weight"
@@ -141,6 +141,53 @@ class DecoderLayer:
         return rows + self._feed_forward(self._feed_forward_norm(rows).to(rows.dtype))
 
 
+class DecoderReading:
+    """A stretch of tokens between two layers of a model; see `Reading` for what its methods promise."""
+
+    def __init__(
+        self,
+        layers: Sequence[DecoderLayer],
+        rows: Tensor,
+        rotation: Rotation,
+        state: SequenceState,
+    ) -> None:
+        """Stand before the first layer with rows [T, H]."""
+        self._layers = layers
+        self._rows = rows
+        self._num_tokens = rows.shape[0]
+        self._rotation = rotation
+        self._state = state
+        self._next = 0
+        self._before: list[tuple[DeltaState, Tensor, Tensor]] = []
+
+    @torch.no_grad()
+    def advance(self) -> Tensor | None:
+        """Pass one more layer."""
+        layer_state = self._state.layers[self._next]
+        if isinstance(layer_state, DeltaState):
+            kept = (layer_state.conv.clone(), layer_state.delta.clone())
+            self._before.append((layer_state, *kept))
+        is_last = self._next == len(self._layers) - 1
+        self._rows = self._layers[self._next](
+            self._rows,
+            self._rotation,
+            layer_state,
+            self._state.length,
+            only_last=is_last,
+        )
+        self._next += 1
+        if not is_last:
+            return None
+        self._state.length += self._num_tokens
+        return self._rows
+
+    def take_back(self) -> None:
+        """Bring the state back; KV past its length is garbage anyway."""
+        for layer_state, conv, delta in self._before:
+            layer_state.conv.copy_(conv)
+            layer_state.delta.copy_(delta)
+
+
 class DecoderModel:
     """A loaded model; see `Model` for what its methods promise."""
 
@@ -185,24 +232,32 @@ class DecoderModel:
         self, token_ids: Tensor, state: SequenceState, *, only_last: bool = False
     ) -> Tensor:
         """Read tokens, int64 [T], and return their hidden rows [T, H], or the last one's; advances `state` in place."""
+        last = len(self._layers) - 1
+        rows, rotation = self._embed(token_ids, state)
+        for index, layer in enumerate(self._layers):
+            alone = only_last and index == last
+            rows = layer(
+                rows, rotation, state.layers[index], state.length, only_last=alone
+            )
+        state.length += token_ids.shape[0]
+        return rows
+
+    def begin(self, token_ids: Tensor, state: SequenceState) -> Reading:
+        """Begin to read tokens layer by layer."""
+        return DecoderReading(self._layers, *self._embed(token_ids, state), state)
+
+    def _embed(
+        self, token_ids: Tensor, state: SequenceState
+    ) -> tuple[Tensor, Rotation]:
+        """Look up the rows of tokens and the angles of their positions."""
         num_tokens = token_ids.shape[0]
         if not 1 <= num_tokens <= state.capacity - state.length:
             raise GenerationError(
                 f"{num_tokens} tokens cannot be read: there must be at least one, and the state has room for "
                 f"{state.capacity - state.length} more"
             )
-        rows = self._embedding.take(token_ids)
         rotation = rotary_angles(state.length, num_tokens, self._frequencies)
-        for layer, layer_state in zip(self._layers, state.layers, strict=True):
-            rows = layer(
-                rows,
-                rotation,
-                layer_state,
-                state.length,
-                only_last=only_last and layer is self._layers[-1],
-            )
-        state.length += num_tokens
-        return rows
+        return self._embedding.take(token_ids), rotation
 
     @torch.no_grad()
     def logits(self, hidden: Tensor) -> Tensor:

@@ -40,6 +40,20 @@ class LoadedWeights:
     notices: tuple[str, ...] = ()
 
 
+class Reading(Protocol):
+    """A stretch of tokens on its way through the layers of a model; it may rest between two of them."""
+
+    def advance(self) -> Tensor | None:
+        """Pass one more layer; after the last one, the state has read the tokens, and the last one's hidden row [1, H] is returned.
+
+        The row equals, bit for bit, what `forward` returns of the last alone. After an exception the state is garbage
+        until it is reset.
+        """
+
+    def take_back(self) -> None:
+        """Bring the state to where it was before the stretch, bit for bit; only before the last layer is passed."""
+
+
 class Model(Protocol):
     """A loaded model. One thread at a time may call it; equal stops give equal bits on one machine."""
 
@@ -73,6 +87,13 @@ class Model(Protocol):
         Raises:
             GenerationError: there is no token, or no room for them; `state` is as it was. After any
                 other exception `state` is garbage until it is reset.
+        """
+
+    def begin(self, token_ids: Tensor, state: SequenceState) -> Reading:
+        """Begin to read T >= 1 tokens, int64 [T], layer by layer; until that has ended, `state` is nobody else's.
+
+        Raises:
+            GenerationError: there is no token, or no room for them.
         """
 
     def logits(self, hidden: Tensor) -> Tensor:

@@ -18,12 +18,15 @@ from local_llm_engine.types import FinishReason, Purpose, Usage
 from .memory_errors import memory_errors_told
 from .sampler import Sampler
 from .sequence import FinishEvent, Phase, Sequence, TokenEvent
+from .stretches import Stretches
 
 _LOGGER = logging.getLogger(__name__)
 
 
 class Runner:
     """Owns the slots, one a purpose, and moves sequences through prefill and decode.
+
+    A long stretch of a prompt takes a step a layer, so that whoever is more urgent need not wait for its end.
 
     Everything here runs on the thread that owns torch.
     """
@@ -39,6 +42,7 @@ class Runner:
     ) -> None:
         """Slots hold `context_length` tokens; a step reads at most `chunk`."""
         self._model = model
+        self._stretches = Stretches(model)
         self._cache = cache
         self._log = log
         self._sessions = SessionLedger(cache.earlier_sessions)
@@ -50,7 +54,7 @@ class Runner:
 
     @torch.inference_mode()
     def step(self, sequence: Sequence) -> None:
-        """Resume and read one stretch of the prompt, or choose one token of the answer.
+        """Resume and read one stretch of the prompt, or one layer of it, or choose one token of the answer.
 
         Where memory ends, what is kept for later goes; who has answered nothing yet begins again, once.
 
@@ -77,6 +81,7 @@ class Runner:
     @torch.inference_mode()
     def abandon(self, sequence: Sequence) -> None:
         """Let a sequence go; what it has read so far stays in the prompt cache."""
+        self._stretches.take_back(sequence)
         if sequence.phase is not Phase.WAITING:
             self._store(sequence)
         self._end(sequence, "cancelled")
@@ -84,6 +89,7 @@ class Runner:
     @torch.inference_mode()
     def give_way(self, sequence: Sequence) -> None:
         """End a prefetch for a question's sake; what it has read so far stays in the prompt cache."""
+        self._stretches.take_back(sequence)
         if sequence.phase is not Phase.WAITING:
             self._store(sequence)
         self._end_early(sequence, "gave_way")
@@ -125,6 +131,7 @@ class Runner:
         sequence.phase = Phase.WAITING
         self._live.discard(sequence)
         self._samplers.pop(sequence, None)
+        self._stretches.forget(sequence)
         if slot := self._slots.pop(sequence.purpose.slot, None):
             self._cache.release(slot)
 
@@ -169,17 +176,18 @@ class Runner:
             )
 
     def _prefill(self, sequence: Sequence) -> None:
-        """Read up to the next stop; at the prompt's end choose the first token."""
+        """Read on towards the next stop; at the prompt's end choose the first token."""
         slot = self._slots[sequence.purpose.slot]
         assert sequence.placement is not None
         stops, checkpoints = sequence.placement
         start = slot.state.length
         end = stretch_end(start, sequence.target, stops, self._chunk)
-        hidden = (
-            self._forward(sequence.prompt.token_ids[start:end], slot)
-            if start < end
-            else None
-        )
+        hidden = None
+        if start < end:
+            stretch = sequence.prompt.token_ids[start:end]
+            hidden = self._stretches.read_on(sequence, stretch, slot)
+            if hidden is None:
+                return
         if end in checkpoints:
             self._store(sequence)
         if end < sequence.target:
@@ -199,10 +207,8 @@ class Runner:
 
     def _decode(self, sequence: Sequence) -> None:
         """Read the last token chosen and choose the next."""
-        self._choose(
-            sequence,
-            self._forward((sequence.answer[-1],), self._slots[sequence.purpose.slot]),
-        )
+        slot = self._slots[sequence.purpose.slot]
+        self._choose(sequence, self._stretches.read((sequence.answer[-1],), slot))
 
     def _choose(self, sequence: Sequence, hidden: Tensor) -> None:
         logits = self._model.logits(hidden)[0]
@@ -233,16 +239,6 @@ class Runner:
         """End a prefetch that need not or may not read on."""
         usage = self._end(sequence, finish)
         sequence.emit(FinishEvent(FinishReason.STOP, usage, sequence.outcome))
-
-    def _forward(self, token_ids: tuple[int, ...], slot: Slot) -> Tensor:
-        """Read tokens into the slot and return the hidden row of the last."""
-        hidden = self._model.forward(
-            torch.tensor(token_ids, dtype=torch.int64, device=self._model.device),
-            slot.state,
-            only_last=True,
-        )
-        slot.cuts.append(slot.state.length)
-        return hidden
 
     def _store(self, sequence: Sequence) -> None:
         """Keep all that the slot has read, and a checkpoint at its end."""
@@ -276,6 +272,7 @@ class Runner:
         sequence.phase = Phase.ENDED
         self._live.discard(sequence)
         self._samplers.pop(sequence, None)
+        self._stretches.forget(sequence)
         record = sequence.record(finish)
         self._log.add(record)
         return record.usage

@@ -41,21 +41,24 @@ IDLE = make_prompt(random_tokens(200, 3), [50, 150])
 
 
 class SmallMachine(Session):
-    """A session on a machine whose memory ends at chosen forward calls, counted from `arm` on."""
+    """A session on a machine whose memory ends at chosen stretches, counted from `arm` on."""
 
     def __init__(self, model: Model, cache: PromptCache) -> None:
         super().__init__(model, cache)
         self.cache = cache
         self.failing: set[int] = set()
         self.num_calls = 0
-        self.model.forward = self._forward_or_fail(self.model.forward)  # type: ignore[method-assign]
+        self.model.forward = self._read_or_fail(self.model.forward)  # type: ignore[method-assign]
+        self.model.begin = self._read_or_fail(self.model.begin)  # type: ignore[method-assign]
 
-    def _forward_or_fail(self, forward: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        def call(*args: Any, **kwargs: Any) -> Tensor:
+    def _read_or_fail[Result](
+        self, read: Callable[..., Result]
+    ) -> Callable[..., Result]:
+        def call(*args: Any, **kwargs: Any) -> Result:
             self.num_calls += 1
             if self.num_calls in self.failing:
                 raise TORCH_ERROR
-            return forward(*args, **kwargs)
+            return read(*args, **kwargs)
 
         return call
 

@@ -13,6 +13,7 @@ from local_llm_engine.cache.records import CallLog
 from local_llm_engine.cache.state import SequenceState
 from local_llm_engine.chat import ChatFormat
 from local_llm_engine.config import EngineConfig
+from local_llm_engine.models.model import Reading
 from local_llm_engine.models.registry import Model, ModelSummary, load_model
 from local_llm_engine.prompts import Prompt, Segment
 from local_llm_engine.runtime.runner import Runner
@@ -56,6 +57,10 @@ class RecordingModel:
     ) -> Tensor:
         self.num_tokens += len(token_ids)
         return self._model.forward(token_ids, state, only_last=only_last)
+
+    def begin(self, token_ids: Tensor, state: SequenceState) -> Reading:
+        self.num_tokens += len(token_ids)
+        return self._model.begin(token_ids, state)
 
     def logits(self, hidden: Tensor) -> Tensor:
         logits = self._model.logits(hidden)
