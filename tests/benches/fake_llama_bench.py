@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 
 PROMPT_NANOSECONDS = 1_000_000
@@ -18,6 +19,8 @@ def main() -> None:
     parser.add_argument("-p", required=True)
     parser.add_argument("-d", type=int, default=0)
     options = parser.parse_args()
+    if "OMP_WAIT_POLICY" in os.environ:
+        raise SystemExit("error: the threads are told to sleep")
     if options.m.endswith("damaged.gguf"):
         raise SystemExit(f"error: failed to load model '{options.m}'")
     if options.m.endswith("old.gguf"):

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from typing import Any
 
 from aiohttp import web
@@ -55,6 +56,8 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--jinja", action="store_true", required=True)
     options = parser.parse_args()
+    if "OMP_WAIT_POLICY" in os.environ:
+        raise SystemExit("error: the threads are told to sleep")
     if options.m.endswith("damaged.gguf"):
         raise SystemExit(f"error loading model {options.m}")
     server = FakeServer(tells_reuse=not options.m.endswith("old.gguf"))

@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 from demo_house.core import DemoError, free_port
 
+from ..peers import peer_environment
 from .openai import PeerRequest
 
 DEFAULT_THREADS = 2
@@ -65,7 +66,10 @@ class Peer:
         try:
             with await asyncio.to_thread(self._log.open, "wb") as log:
                 self._process = await asyncio.create_subprocess_exec(
-                    *map(str, command), stdout=log, stderr=log
+                    *map(str, command),
+                    env=peer_environment(),
+                    stdout=log,
+                    stderr=log,
                 )
         except OSError as err:
             raise PeerError(f"{self._binary} cannot be run: {err.strerror}") from err

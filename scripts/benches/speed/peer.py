@@ -10,6 +10,7 @@ from pathlib import Path
 import subprocess
 from typing import Any
 
+from ..peers import peer_environment
 from .cases import PEER_QUESTION_TOKENS, Case
 
 _STEPS = 8
@@ -58,7 +59,13 @@ class Peer:
             *("-r", "1", "-o", "json", *test),
         )
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                command,
+                env=peer_environment(),
+                capture_output=True,
+                text=True,
+                check=False,
+            )
         except OSError as err:
             raise PeerError(f"{self.program} cannot be run: {err.strerror}") from err
         if done.returncode:
