@@ -18,6 +18,7 @@ from .chat import AnswerDecoder, ChatFormat
 from .config import Device, EngineConfig, KvCache
 from .errors import ContextLengthError, InvalidRequestError, LoadCancelledError
 from .models.fingerprint import fingerprint
+from .models.location import located
 from .models.memory import DeviceMemory, device_memory
 from .models.placement import choose_device, choose_num_threads
 from .models.registry import (
@@ -32,6 +33,7 @@ from .models.registry import (
     load_model,
     plan_model,
 )
+from .models.soundness import require_numbers
 from .prompts import Inspection, Prompt
 from .runtime.background import run_in_background
 from .runtime.delivery import deliver, until_ended
@@ -126,7 +128,7 @@ class Engine:
             is_cancelled=is_cancelled,
             may_convert=may_convert,
         )
-        engine = cls(Path(model_path), config or EngineConfig(), loading)
+        engine = cls(located(model_path), config or EngineConfig(), loading)
         try:
             loading.check()
         except LoadCancelledError:
@@ -152,7 +154,7 @@ class Engine:
             ConversionError: no folder takes them.
             LoadCancelledError: it was given up.
         """
-        path, config = Path(model_path), config or EngineConfig()
+        path, config = located(model_path), config or EngineConfig()
         num_parameters = inspect_model(path).num_parameters
         loading = Loading(on_converted=on_converted, is_cancelled=is_cancelled)
 
@@ -171,7 +173,7 @@ class Engine:
         Raises:
             ModelLoadError: as `load` would, for all that can be seen without the weights' values.
         """
-        summary = inspect_model(folder := Path(model_path))
+        summary = inspect_model(folder := located(model_path))
         ChatFormat.load(folder)
         return summary
 
@@ -182,7 +184,7 @@ class Engine:
         Raises:
             ModelLoadError: as `check`, but for tokenizer and template; also where the device is not there.
         """
-        return plan_model(Path(model_path), config or EngineConfig())
+        return plan_model(located(model_path), config or EngineConfig())
 
     @staticmethod
     def memory(device: Device) -> DeviceMemory | None:
@@ -316,8 +318,8 @@ class Engine:
         )
         with memory_errors_told(config.device):
             model = load_model(model_path, config, loading)
-            # What has no room for one slot fails now, not at every question.
-            model.new_state(self._context_length)
+            # What has no room for one slot, or computes no numbers, fails now, not at every question.
+            require_numbers(model, model.new_state(self._context_length))
         self._notices = model.weights.notices
         self._dtype = str(model.dtype).removeprefix("torch.")
         self._cache = PromptCache(

@@ -22,6 +22,8 @@ _VALUES = (
     "'9' * 9999|int", "('9' * 9999)|int", "1|round(99999)", "''|center(99999999)", "range(99999)|slice(3)|list", "x.y.z",
     "'a'|format(1)", "'%1000000s'|format(1)", "messages|string|wordwrap(1)", "'x '|urlize", "messages|pprint", "messages|sort",
     "messages|groupby('role')", "range(99999)|sum", "range(9999)|unique|list", "'&' * 99999|escape", "{}.items()", "not x",
+    "999999999", "'a'.encode()", "'aa'.encode() * 99", "{}.fromkeys(range(9), messages)", "(5).to_bytes(9)", "[x, x]", "{'a': x}",
+    "range(9)|map(attribute='a', default=x)|list", "dict(a=x, b=x)", "x + x", "x ~ x",
 )  # fmt: skip
 _STATEMENTS = (
     "{% for a in VALUE %}BODY{% endfor %}",
@@ -74,6 +76,7 @@ _FILTERS = (
 )  # fmt: skip
 _METHODS = (
     "split", "join", "replace", "strip", "format", "format_map", "startswith", "items", "get", "keys", "update", "append",
+    "to_bytes", "fromkeys", "maketrans", "hex", "rjust", "splitlines", "decode", "copy", "values", "removeprefix",
     "pop", "center", "ljust", "zfill", "translate", "encode", "count", "index", "expandtabs", "splitlines", "rpartition",
 )  # fmt: skip
 

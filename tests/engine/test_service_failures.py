@@ -9,9 +9,10 @@ from unittest.mock import patch
 import pytest
 from safetensors.torch import load_file, save_file
 import torch
+from torch import Tensor
 
 from local_llm_engine.builtin import NANO_PATH
-from local_llm_engine.errors import GenerationError, OutOfMemoryError
+from local_llm_engine.errors import GenerationError, OutOfMemoryError, WeightFormatError
 from local_llm_engine.models.decoder import DecoderModel
 from local_llm_engine.service import Engine
 from local_llm_engine.types import CallRecord, ContentDelta, FinishDelta, Purpose
@@ -52,20 +53,42 @@ async def test_a_request_without_memory_fails_and_the_next_is_served() -> None:
         engine.close()
 
 
-async def test_weights_that_are_no_numbers_give_no_senseless_answer(
-    tmp_path: Path,
-) -> None:
-    """One NaN is enough, and the error says what is wrong."""
+def test_weights_that_are_no_numbers_are_refused_at_load(tmp_path: Path) -> None:
+    """One NaN is enough."""
     folder = shutil.copytree(NANO_PATH, tmp_path / "model")
     weights = load_file(folder / "model.safetensors")
     next(iter(weights.values())).view(-1)[0] = torch.nan
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    engine = Engine.load(folder, replace(CONFIG, prompt_cache_bytes=0))
+    with pytest.raises(WeightFormatError, match="model: the model computes no numbers"):
+        Engine.load(folder, replace(CONFIG, prompt_cache_bytes=0))
+
+
+async def test_what_is_no_number_gives_no_senseless_answer() -> None:
+    """One may show only at some token, and the error says what is wrong."""
+
+    def damaged(model: DecoderModel, hidden: Tensor) -> Tensor:
+        return torch.full((hidden.shape[0], model.summary.vocab_size), torch.nan)
+
+    engine = Engine.load(NANO_PATH, replace(CONFIG, prompt_cache_bytes=0))
     try:
-        with pytest.raises(GenerationError, match="weights are damaged"):
+        with (
+            patch.object(DecoderModel, "logits", damaged),
+            pytest.raises(GenerationError, match="weights are damaged"),
+        ):
             await collect(engine, ask("what time is it"))
     finally:
         engine.close()
+
+
+def test_a_model_is_found_by_any_of_its_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "link").symlink_to(NANO_PATH)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert Engine.check("~/link") == Engine.plan("~/link").model
+    assert Engine.check("~/link").name == "nano"
+    engine = Engine.load("~/link", CONFIG)
+    engine.close()
 
 
 async def test_listeners_hear_of_every_request_until_they_are_removed() -> None:

@@ -238,6 +238,8 @@ def _digest(*parts: object) -> str:
     """
     try:
         text = json.dumps(parts, default=str)
-    except (TypeError, ValueError, RecursionError) as err:
+    except RecursionError:
+        raise GrammarError("it is nested too deeply") from None
+    except (TypeError, ValueError) as err:
         raise GrammarError(f"it is not plain JSON data: {err}") from err
     return hashlib.sha256(text.encode()).hexdigest()

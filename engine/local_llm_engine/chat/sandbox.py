@@ -163,14 +163,19 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     @override
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """Take a step for every call, and measure what a method of a text would make."""
+        """Take a step for every call, and measure what it would make or has made."""
         bounds = self.bounds
         bounds.step()
-        if type(obj) is BuiltinMethodType and isinstance(obj.__self__, str):
+        if type(obj) is BuiltinMethodType and isinstance(
+            obj.__self__, str | bytes | int
+        ):
             growing = GROWING_METHODS.get(obj.__name__)
             if growing is not None:
                 bounds.allow(growing(obj.__self__, *args, **kwargs))
-        return super().call(context, obj, *args, **kwargs)
+        result = super().call(context, obj, *args, **kwargs)
+        if isinstance(result, list | tuple | dict):
+            bounds.made(result)
+        return result
 
     @override
     def call_test(self, *args: Any, **kwargs: Any) -> Any:
@@ -215,7 +220,7 @@ def make_environment() -> Sandbox:
         "raise_exception": _raise_exception,
         "strftime_now": _strftime_now,
         "namespace": _Namespace,
-        "dict": lambda *args, **kwargs: environment.bounds.made(dict(*args, **kwargs)),
+        "dict": _new_dict,
     }
     environment.globals.update(functions)
     return environment
@@ -223,6 +228,10 @@ def make_environment() -> Sandbox:
 
 def _raise_exception(message: str) -> None:
     raise jinja2.TemplateError(message)
+
+
+def _new_dict(*args: Any, **kwargs: Any) -> dict[Any, Any]:
+    return dict(*args, **kwargs)
 
 
 def _strftime_now(pattern: str) -> str:

@@ -120,7 +120,7 @@ def size_of(value: Any, known: dict[int, int] | None = None) -> int:
     A list of lists of lists that are all the same is small in memory, and endless when it is written. No more is
     looked at than is allowed.
     """
-    if isinstance(value, str):
+    if isinstance(value, str | bytes):
         return len(value)
     if not isinstance(value, list | tuple | dict):
         return 1
@@ -188,7 +188,11 @@ def _translated(text: str, table: Any = None) -> int:
     return len(text) * max(1, longest)
 
 
-# What methods of texts can make far more than they are given, and how much.
+def _as_bytes(_: int, length: int = 1, *__: Any, **___: Any) -> int:
+    return length
+
+
+# What methods of texts and numbers can make far more than they are given, and how much.
 GROWING_METHODS: Mapping[str, Callable[..., int]] = MappingProxyType(
     {
         "center": _padded,
@@ -200,6 +204,7 @@ GROWING_METHODS: Mapping[str, Callable[..., int]] = MappingProxyType(
         "rsplit": _parted,
         "split": _parted,
         "splitlines": _lines,
+        "to_bytes": _as_bytes,
         "translate": _translated,
         "zfill": _padded,
     }

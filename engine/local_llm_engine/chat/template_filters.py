@@ -76,9 +76,12 @@ def _measured_filters(
     ) -> Any:
         if attribute is not None:
             value = map(make_attrgetter(context.environment, attribute), value)
-        items = _list(value)
+        items = _listed(value)
         bounds.allow(size_of(items) + len(items) * size_of(d))
         return original["join"](context, items, d)
+
+    def list_(value: Iterable[Any]) -> list[Any]:
+        return bounds.made(_listed(value))
 
     @pass_eval_context
     def replace(
@@ -104,7 +107,7 @@ def _measured_filters(
         "format": format_,
         "indent": indent,
         "join": join,
-        "list": _list,
+        "list": list_,
         "replace": replace,
         "round": round_,
         "sum": sum_,
@@ -112,7 +115,7 @@ def _measured_filters(
     }
 
 
-def _list(value: Iterable[Any]) -> list[Any]:
+def _listed(value: Iterable[Any]) -> list[Any]:
     items = list(islice(value, _LONGEST_LIST + 1))
     if len(items) > _LONGEST_LIST:
         refuse(f"list more than {_LONGEST_LIST} elements")

@@ -16,7 +16,7 @@ from ..weights.loader import WeightLoader
 from ..weights.quantized import TensorSource, WeightSource
 from ..weights.runtime_matrix import Int4Layout
 from ..weights.safetensors import SafetensorsFolder
-from .architectures import architecture_of, read_config
+from .architectures import CONFIG_FILE, architecture_of, read_config
 from .config import ModelConfig
 from .decoder import EMBEDDING, DecoderModel, tensor_shapes
 from .experts import follow_layout
@@ -193,6 +193,7 @@ def _examine(folder: Path) -> tuple[ModelConfig, TensorSource, MatchedTensors]:
         tensor_shapes(architecture_of(config), config),
         head_shape=(config.vocab_size, config.hidden_size),
         tied=config.tie_word_embeddings,
+        described_by="the metadata" if gguf_file_of(folder) else CONFIG_FILE,
     )
     return config, weights, matched
 

@@ -50,10 +50,12 @@ def match_tensors(
     *,
     head_shape: tuple[int, int],
     tied: bool,
+    described_by: str,
 ) -> MatchedTensors:
     """Find every needed tensor and account for every other.
 
     `shapes` are the text model's, named without prefix. A `tied` head may be left out of the checkpoint.
+    `described_by` names what has said what the model needs, for messages.
 
     Raises:
         WeightFormatError: a tensor is missing, unknown, of the wrong shape or of a dtype that is not
@@ -63,35 +65,38 @@ def match_tensors(
     needed = {prefix + name: shape for name, shape in shapes.items()}
     if not tied or HEAD in infos:
         needed[HEAD] = head_shape
-    _check_names(folder, infos, needed)
+    _check_names(folder, infos, needed, described_by)
     used = tuple(infos[name] for name in needed)
     for info in used:
-        _check_tensor(info, needed[info.name])
+        _check_tensor(info, needed[info.name], described_by)
     return MatchedTensors(prefix=prefix, has_head=HEAD in infos, used=used)
 
 
 def _check_names(
-    folder: Path, infos: Iterable[str], needed: Mapping[str, object]
+    folder: Path,
+    infos: Iterable[str],
+    needed: Mapping[str, object],
+    described_by: str,
 ) -> None:
     names = tuple(infos)
     missing = sorted(needed.keys() - set(names))
     if missing:
         raise WeightFormatError(
-            f"{folder}: {_list(missing)} missing from the weights; config.json asks for it"
+            f"{folder}: {_list(missing)} missing from the weights; {described_by} asks for it"
         )
     unknown = [
         name for name in names if name not in needed and not name.startswith(_SKIPPED)
     ]
     if unknown:
         raise WeightFormatError(
-            f"{folder}: {_list(unknown)} in the weights, unknown to the model that config.json describes"
+            f"{folder}: {_list(unknown)} in the weights, unknown to the model that {described_by} describes"
         )
 
 
-def _check_tensor(info: StoredInfo, shape: tuple[int, ...]) -> None:
+def _check_tensor(info: StoredInfo, shape: tuple[int, ...], described_by: str) -> None:
     if info.shape != shape:
         raise WeightFormatError(
-            f"{info.file}: tensor {info.name!r} has the shape {list(info.shape)}; config.json asks for {list(shape)}"
+            f"{info.file}: tensor {info.name!r} has the shape {list(info.shape)}; {described_by} asks for {list(shape)}"
         )
     if not isinstance(info, QuantizedInfo) and info.dtype not in FLOAT_DTYPES:
         raise WeightFormatError(

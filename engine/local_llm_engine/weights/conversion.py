@@ -18,7 +18,7 @@ from .quantized import QuantizedMatrix, TensorSource
 from .quantizing import Format, part_shapes, quantize
 from .runtime_matrix import RuntimeMatrix
 from .safetensors import SafetensorsFolder
-from .safetensors_header import TensorInfo, read_header
+from .safetensors_header import TensorInfo
 
 type Progress = Callable[[float], None]
 # Is called between two pieces of work, and raises where the rest is wanted no more.
@@ -151,7 +151,8 @@ class ConvertedFile:
         Raises:
             WeightFormatError: it is damaged, or not what the conversion would write.
         """
-        infos = {info.name: info for info in read_header(file)}
+        tensors = SafetensorsFolder.of_file(file)
+        infos = tensors.infos
         found = {
             info.name: (info.dtype, info.shape)
             for info in infos.values()
@@ -169,7 +170,7 @@ class ConvertedFile:
             ) from err
         if checksum != expected:
             raise WeightFormatError(f"{file}: is damaged: its checksum is another")
-        return cls(SafetensorsFolder(infos), conversion, checksum)
+        return cls(tensors, conversion, checksum)
 
     def stored(self, name: str) -> Tensor | QuantizedMatrix | RuntimeMatrix:
         """Map one tensor or matrix."""

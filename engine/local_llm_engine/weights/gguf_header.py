@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ..errors import ModelLoadError, WeightFormatError, shown
+from .file_stamp import FileStamp
 from .gguf_reading import HeaderStream, Value
 from .gguf_types import BLOCK_TYPES
 from .safetensors_header import TensorInfo
@@ -40,6 +41,7 @@ class GgufHeader:
     """
 
     file: Path
+    stamp: FileStamp
     metadata: Mapping[str, Value]
     tensors: Mapping[str, TensorInfo]
     data_start: int
@@ -75,18 +77,18 @@ def read_gguf_header(file: Path) -> GgufHeader:
         WeightFormatError: the file cannot be read, is no GGUF file of a known version, is cut short, or
             its header does not describe the bytes that follow it.
     """
+    stamp = FileStamp.of(file)
     try:
         with file.open("rb", buffering=1 << 20) as raw:
-            stream = HeaderStream(file, raw, file.stat().st_size)
-            return _read(file, stream)
+            return _read(stamp, HeaderStream(file, raw, stamp.num_bytes))
     except OSError as err:
         raise WeightFormatError(
             f"{file}: cannot be read: {err.strerror or err}"
         ) from err
 
 
-def _read(file: Path, stream: HeaderStream) -> GgufHeader:
-    _check_start(file, stream)
+def _read(stamp: FileStamp, stream: HeaderStream) -> GgufHeader:
+    _check_start(stream)
     num_tensors = stream.count("tensors", _MAX_ENTRIES)
     num_entries = stream.count("entries of metadata", _MAX_ENTRIES)
     metadata = _read_metadata(stream, num_entries)
@@ -96,21 +98,22 @@ def _read(file: Path, stream: HeaderStream) -> GgufHeader:
             f"{_ALIGNMENT} is {shown(alignment)}; right is a power of two from {_ALIGNMENTS[0]} to {_ALIGNMENTS[-1]}"
         )
     assert isinstance(alignment, int)
-    found = list(_read_tensors(file, stream, num_tensors))
+    found = list(_read_tensors(stamp.file, stream, num_tensors))
     data_start = _padded(stream.position, alignment)
-    _check_layout(stream, found, alignment, file.stat().st_size - data_start)
+    _check_layout(stream, found, alignment, stamp.num_bytes - data_start)
     tensors = {info.name: info for info in found}
     if len(tensors) != len(found):
         stream.refuse("two of its tensors bear one name; each name may stand once")
     return GgufHeader(
-        file=file,
+        file=stamp.file,
+        stamp=stamp,
         metadata=MappingProxyType(metadata),
         tensors=MappingProxyType(tensors),
         data_start=data_start,
     )
 
 
-def _check_start(file: Path, stream: HeaderStream) -> None:
+def _check_start(stream: HeaderStream) -> None:
     magic = stream.take(len(_MAGIC), "the first word of a GGUF file")
     if _LFS_POINTER_START.startswith(magic):
         stream.refuse(

@@ -69,6 +69,7 @@ class GgufSource:
             WeightFormatError: two recipes make one tensor.
         """
         self._file = header.file
+        self._stamp = header.stamp
         self._data_start = header.data_start
         self._size = header.data_start + max(
             (info.end for info in header.tensors.values()), default=0
@@ -109,6 +110,7 @@ class GgufSource:
 
     def _bytes(self, info: TensorInfo) -> Tensor:
         """Map the rows of a tensor of the file, uint8 [R, bytes]."""
+        self._stamp.require_unchanged()
         if self._mapped is None:
             self._mapped = _map(self._file, self._size)
         own = self._mapped[self._data_start + info.start : self._data_start + info.end]

@@ -3,7 +3,7 @@
 Knows single files and shards behind an index; knows nothing of what a model expects.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import json
 from pathlib import Path
 from types import MappingProxyType
@@ -13,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from ..errors import WeightFormatError, shown
+from .file_stamp import FileStamp
 from .safetensors_header import TensorInfo, read_header
 
 SINGLE_FILE = "model.safetensors"
@@ -28,9 +29,12 @@ class SafetensorsFolder:
     the folder are ignored.
     """
 
-    def __init__(self, infos: Mapping[str, TensorInfo]) -> None:
-        """Take tensors whose headers have been checked."""
+    def __init__(
+        self, infos: Mapping[str, TensorInfo], stamps: Iterable[FileStamp]
+    ) -> None:
+        """Take tensors whose headers have been checked, and the stamps of their files from before that."""
         self.infos = MappingProxyType(dict(infos))
+        self._stamps = {stamp.file: stamp for stamp in stamps}
         self._files: dict[Path, Any] = {}
 
     @classmethod
@@ -43,13 +47,27 @@ class SafetensorsFolder:
         """
         index = folder / INDEX_FILE
         if index.exists():
-            return cls(_read_shards(folder, _read_index(index)))
+            weight_map = _read_index(index)
+            files = sorted(set(weight_map.values()))
+            _require_shards(folder, files)
+            stamps = [FileStamp.of(folder / file) for file in files]
+            return cls(_read_shards(folder, weight_map), stamps)
         single = folder / SINGLE_FILE
         if not single.exists():
             raise WeightFormatError(
                 f"{folder}: holds neither {SINGLE_FILE} nor {INDEX_FILE}"
             )
-        return cls({info.name: info for info in read_header(single)})
+        return cls.of_file(single)
+
+    @classmethod
+    def of_file(cls, file: Path) -> Self:
+        """Read and check the header of a file that holds everything.
+
+        Raises:
+            WeightFormatError: it is missing or damaged.
+        """
+        stamp = FileStamp.of(file)
+        return cls({info.name: info for info in read_header(file)}, [stamp])
 
     def tensor(self, name: str) -> Tensor:
         """Map one tensor, on the CPU and in its own dtype; its bytes are read when they are first used.
@@ -61,6 +79,7 @@ class SafetensorsFolder:
             WeightFormatError: the file has changed since its header was read.
         """
         info = self.infos[name]
+        self._stamps[info.file].require_unchanged()
         try:
             if info.file not in self._files:
                 self._files[info.file] = safe_open(
@@ -105,14 +124,18 @@ def _read_index(index: Path) -> dict[str, str]:
     return weight_map
 
 
-def _read_shards(folder: Path, weight_map: Mapping[str, str]) -> dict[str, TensorInfo]:
-    infos: dict[str, TensorInfo] = {}
-    for file_name in sorted(set(weight_map.values())):
-        file = folder / file_name
+def _require_shards(folder: Path, file_names: Iterable[str]) -> None:
+    for file in (folder / file_name for file_name in file_names):
         if not file.exists():
             raise WeightFormatError(
                 f"{file}: is missing; {INDEX_FILE} lists it, so the model is incomplete without it"
             )
+
+
+def _read_shards(folder: Path, weight_map: Mapping[str, str]) -> dict[str, TensorInfo]:
+    infos: dict[str, TensorInfo] = {}
+    for file_name in sorted(set(weight_map.values())):
+        file = folder / file_name
         for info in read_header(file):
             listed = weight_map.get(info.name)
             if listed != file_name:

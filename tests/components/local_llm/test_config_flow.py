@@ -177,6 +177,22 @@ def _cut_weights(folder: Path) -> None:
     weights.write_bytes(weights.read_bytes()[:-16])
 
 
+def _pointer(folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes(
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 2\n"
+    )
+
+
+def _endless_header(folder: Path) -> None:
+    with (folder / "model.safetensors").open("r+b") as weights:
+        weights.write((126 << 20).to_bytes(8, "little"))
+
+
+def _trailing_bytes(folder: Path) -> None:
+    with (folder / "model.safetensors").open("ab") as weights:
+        weights.write(bytes(16))
+
+
 def _no_template(folder: Path) -> None:
     (folder / "chat_template.jinja").unlink()
 
@@ -192,10 +208,23 @@ def _no_tokenizer(folder: Path) -> None:
         (_no_config, "model_unreadable"),
         (_unknown_kind, "model_unsupported"),
         (_cut_weights, "weights_damaged"),
+        (_pointer, "weights_damaged"),
+        (_endless_header, "weights_damaged"),
+        (_trailing_bytes, "weights_damaged"),
         (_no_template, "template_unusable"),
         (_no_tokenizer, "template_unusable"),
     ],
-    ids=["missing", "no config", "unknown", "cut", "no template", "no tokenizer"],
+    ids=[
+        "missing",
+        "no config",
+        "unknown",
+        "cut",
+        "LFS pointer",
+        "endless header",
+        "trailing bytes",
+        "no template",
+        "no tokenizer",
+    ],
 )
 async def test_a_folder_that_cannot_be_loaded_is_told_in_words(
     hass: HomeAssistant, folder: Path, spoil: Callable[[Path], None], error: str

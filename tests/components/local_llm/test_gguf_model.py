@@ -54,6 +54,28 @@ async def test_a_file_that_cannot_be_loaded_is_told_in_words(
     assert form["description_placeholders"]["detail"]
 
 
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 2\n"
+ENDLESS_HEADER = b"GGUF\x03\0\0\0" + b"\xff" * 16
+
+
+@pytest.mark.parametrize(
+    ("start_bytes", "num_bytes"),
+    [(POINTER, len(POINTER)), (ENDLESS_HEADER, None), (b"", -4096), (b"", 16)],
+    ids=["LFS pointer", "endless header", "cut", "trailing bytes"],
+)
+async def test_a_damaged_file_is_told_in_words(
+    hass: HomeAssistant, tmp_path: Path, start_bytes: bytes, num_bytes: int | None
+) -> None:
+    """`num_bytes`: how long the file becomes, or by how much it gets longer or shorter where it begins as it did."""
+    file = write_model(tmp_path / "model.gguf", "qwen3_5_text")
+    size = file.stat().st_size
+    with file.open("r+b") as stream:
+        stream.write(start_bytes)
+        stream.truncate((0 if start_bytes else size) + (num_bytes or size))
+    form = await go_on(hass, await start(hass, "folder"), model=str(file))
+    assert form["errors"] == {"model": "weights_damaged"}
+
+
 async def test_notices_do_not_say_where_the_file_lies(
     hass: HomeAssistant, add_entry: AddEntry, tmp_path: Path
 ) -> None:

@@ -118,6 +118,18 @@ def test_tools_that_are_no_data_go_unheld(chat: ChatFormat) -> None:
     assert "JSON" in chat.notices[0]
 
 
+@pytest.mark.parametrize("depth", [60, 1_200, 100_000])
+def test_endless_nesting_is_refused_in_one_line(chat: ChatFormat, depth: int) -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(depth):
+        schema = {"type": "object", "properties": {"a": schema}}
+    with pytest.raises(InvalidRequestError, match="nested too deeply") as caught:
+        chat.guide(asking(answer_schema=schema))
+    assert len(str(caught.value)) < 200
+    chat.guide(calling(ToolSpec(name="Nested", description="", parameters=schema)))
+    assert "nested too deeply" in chat.notices[-1]
+
+
 def test_notices_are_bounded(chat: ChatFormat) -> None:
     """Each is given once, the latest are kept."""
     for number in (*range(25), 24):

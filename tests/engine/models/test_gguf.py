@@ -230,8 +230,8 @@ def test_blocks_that_predict_are_no_layers(
 @pytest.mark.parametrize(
     ("num_blocks", "problem"),
     [
-        (6, "model.layers.3.*missing"),
-        (2, "model.layers.2.*unknown"),
+        (6, "model.layers.3.*missing from the weights; the metadata asks for"),
+        (2, "model.layers.2.*unknown to the model that the metadata describes"),
         (0, "llama.block_count is 0; right is a whole number from 1"),
         (2**31, "llama.block_count is 2147483648; right is"),
         (True, "llama.block_count is True"),
@@ -269,7 +269,7 @@ def refuses(
     ("kind", "metadata", "problem"),
     [
         ("llama", {"llama.embedding_length": None}, "llama.embedding_length is missing"),
-        ("llama", {"llama.embedding_length": 48}, "embed_tokens.weight' has the shape"),
+        ("llama", {"llama.embedding_length": 48}, "embed_tokens.weight' has the shape .*; the metadata asks for"),
         ("llama", {"llama.attention.head_count": 0}, "llama.attention.head_count is 0"),
         ("llama", {"llama.attention.head_count": [4, 4, 2]}, "llama.attention.head_count is"),
         ("llama", {"llama.attention.head_count_kv": 3}, "llama.attention.head_count is 4; right is a multiple"),

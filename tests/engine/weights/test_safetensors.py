@@ -163,11 +163,3 @@ def test_index_that_is_no_json(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "model.safetensors.index.json").write_bytes(content)
     with pytest.raises(WeightFormatError, match=r"index\.json: is not valid JSON"):
         SafetensorsFolder.open(tmp_path)
-
-
-def test_file_that_vanishes_after_its_header_was_read(tmp_path: Path) -> None:
-    file = write_file(tmp_path, safetensors_bytes())
-    folder = SafetensorsFolder.open(tmp_path)
-    file.unlink()
-    with pytest.raises(WeightFormatError, match="tensor 'first' cannot be read"):
-        folder.tensor("first")
