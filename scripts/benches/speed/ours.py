@@ -24,6 +24,7 @@ from local_llm_engine.types import Purpose
 
 from .cases import ANSWER_TOKENS, PROMPT_TOKENS, Case
 
+_WAKING_TOKENS = 16
 _CONTEXT_TOKENS = PROMPT_TOKENS + 2 * ANSWER_TOKENS
 
 
@@ -69,7 +70,13 @@ class Ours:
             self._runner.abandon(sequence)
 
     def seconds(self, case: Case) -> float:
-        """Measure a case once: a prompt up to its first token, or an answer without its first."""
+        """Measure a case once: a prompt up to its first token, or an answer without its first.
+
+        A little is read before: while the peer ran, threads and memory have gone to sleep, and it, too, does
+        something before it measures.
+        """
+        self._read(sequence := self._sequence(self._random, _WAKING_TOKENS))
+        self._runner.abandon(sequence)
         with self.ready(case) as work:
             start = time.perf_counter()
             work()
