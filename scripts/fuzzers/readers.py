@@ -74,7 +74,8 @@ def _damage_weights(rng: Random, folder: Path) -> None:
         _rewrite(file, lambda data: damage_safetensors(rng, data))
 
 
-def _damage_gguf(rng: Random, file: Path) -> None:
+def _damage_gguf(rng: Random, path: Path) -> None:
+    file = rng.choice(sorted(path.iterdir())) if path.is_dir() else path
     _rewrite(file, lambda data: damage_gguf(rng, data))
 
 

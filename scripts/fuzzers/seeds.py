@@ -31,7 +31,14 @@ from tests.engine.models.test_quantization import WAYS, WHOLE_WORDS, write_quant
 _VOCAB_SIZE = 1_024
 _FEW = ("llama", "qwen3_5_moe_text", "qwen3_next")
 _FORMATS = (Type.F32, Type.F16, Type.BF16, Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.IQ4_NL)
-_LARGE_FORMATS = (Type.Q4_K, Type.Q5_K, Type.Q6_K, Type.IQ4_XS)
+_LARGE_FORMATS = (
+    Type.Q2_K,
+    Type.Q3_K,
+    Type.Q4_K,
+    Type.Q5_K,
+    Type.Q6_K,
+    Type.IQ4_XS,
+)
 
 
 def make_seeds(reader: str, folder: Path) -> None:
@@ -82,10 +89,17 @@ def _gguf(folder: Path) -> None:
     large = {"hidden_size": 256, "intermediate_size": 256, "num_hidden_layers": 1, "head_dim": 64}  # fmt: skip
     for stored_as in _LARGE_FORMATS:
         _write_gguf(folder, "llama", large, stored_as)
+    parts = folder / "parts"
+    parts.mkdir()
+    _write_gguf(parts, "llama", {"num_hidden_layers": 2}, Type.F32, tensors_a_part=8)
 
 
 def _write_gguf(
-    folder: Path, kind: str, fields: Mapping[str, Any], stored_as: Type
+    folder: Path,
+    kind: str,
+    fields: Mapping[str, Any],
+    stored_as: Type,
+    tensors_a_part: int = 0,
 ) -> None:
     tokenizer = tokenizer_metadata(
         qwen_like_tokenizer(), pre="qwen35", vocab_size=_VOCAB_SIZE
@@ -97,6 +111,7 @@ def _write_gguf(
         make(kind, {**fields, "vocab_size": _VOCAB_SIZE}),
         stored_as=stored_as,
         metadata={**tokenizer, "tokenizer.chat_template": template.read_text("utf-8")},
+        tensors_a_part=tensors_a_part,
     )
 
 

@@ -39,11 +39,12 @@ def write_gguf(
     stored_as: Type = Type.F32,
     metadata: Mapping[str, Any] | None = None,
     further: Mapping[str, Tensor] | None = None,
+    tensors_a_part: int = 0,
 ) -> Path:
     """Convert a model; its matrices are `stored_as`, `metadata` and `further` tensors are added, None takes away."""
     tensors = dict(converted(kind, oracle)) | dict(further or {})
     entries = {**metadata_of(kind, oracle), **(metadata or {})}
-    return write_file(file, entries, tensors, stored_as)
+    return write_file(file, entries, tensors, stored_as, tensors_a_part)
 
 
 def write_file(
@@ -51,10 +52,14 @@ def write_file(
     metadata: Mapping[str, Any],
     tensors: Mapping[str, Tensor],
     stored_as: Type = Type.F32,
+    tensors_a_part: int = 0,
 ) -> Path:
-    """Write metadata and tensors; vectors, the convolution and what decides among experts stay in float32."""
+    """Write metadata and tensors; vectors, the convolution and what decides among experts stay in float32.
+
+    With `tensors_a_part`, into files of as many tensors each, which bear the number of the part in their names.
+    """
     architecture = metadata["general.architecture"]
-    writer = gguf.GGUFWriter(file, architecture)
+    writer = gguf.GGUFWriter(file, architecture, split_max_tensors=tensors_a_part)
     for key, value in metadata.items():
         if key != "general.architecture" and value is not None:
             _add(writer, key, value)

@@ -142,7 +142,7 @@ def test_a_file_without_a_template_is_refused_before_it_is_loaded(
 def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, int]:
     """A file, its bytes and the length of its header."""
     file = write_model(tmp_path_factory.mktemp("sound") / "model.gguf", "qwen3_5_text")
-    return file, file.read_bytes(), read_gguf_header(file).data_start
+    return file, file.read_bytes(), read_gguf_header(file).parts[0].data_start
 
 
 @settings(max_examples=120, deadline=2000)
@@ -189,7 +189,7 @@ def test_fingerprints_tell_files_and_their_numbers_apart(tmp_path: Path) -> None
     content = bytearray(file.read_bytes())
     header = read_gguf_header(file)
     changed = header.tensors["blk.1.ffn_up.weight"]
-    content[header.data_start + (changed.start + changed.end) // 2] ^= 1
+    content[header.parts[0].data_start + (changed.start + changed.end) // 2] ^= 1
     file.write_bytes(content)
     os.utime(file, ns=(times, times))
     assert named(file) != known

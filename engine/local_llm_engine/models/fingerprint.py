@@ -60,10 +60,17 @@ def weights_digest(path: Path) -> str:
     file = gguf_file_of(path)
     if file is not None:
         header = read_gguf_header(file)
-        return _weights(file, header.tensors.values(), header.data_start)
+        by_file = _by_file(header.tensors.values())
+        parts = [
+            _weights(part.stamp.file, by_file.get(part.stamp.file, ()), part.data_start)
+            for part in header.parts
+        ]
+        return _digest(" ".join(parts).encode())
     files = [
         _weights(file, infos, _safetensors_data_start(file))
-        for file, infos in sorted(_tensors(path).items())
+        for file, infos in sorted(
+            _by_file(SafetensorsFolder.open(path).infos.values()).items()
+        )
     ]
     return _digest(" ".join(files).encode())
 
@@ -80,9 +87,9 @@ def _safetensors_data_start(file: Path) -> int:
         return _LENGTH_BYTES + int.from_bytes(stream.read(_LENGTH_BYTES), "little")
 
 
-def _tensors(folder: Path) -> dict[Path, list[TensorInfo]]:
+def _by_file(infos: Iterable[TensorInfo]) -> dict[Path, list[TensorInfo]]:
     files: dict[Path, list[TensorInfo]] = {}
-    for info in SafetensorsFolder.open(folder).infos.values():
+    for info in infos:
         files.setdefault(info.file, []).append(info)
     return files
 

@@ -94,18 +94,12 @@ def architecture_name(header: GgufHeader) -> str:
     """Return the name of the architecture that a file is of.
 
     Raises:
-        UnsupportedModelError: it is none that is known here, or only a part of a model is in the file.
+        UnsupportedModelError: it is none that is known here.
     """
     name = header.metadata.get(_ARCHITECTURE)
     if not isinstance(name, str) or name not in MODEL_TYPES:
         raise UnsupportedModelError(
             f"{header.file}: {_ARCHITECTURE} is {shown(name)}; known are {', '.join(MODEL_TYPES)}"
-        )
-    num_parts = header.metadata.get("split.count", 1)
-    if num_parts not in (0, 1):
-        raise UnsupportedModelError(
-            f"{header.file}: is one of {shown(num_parts)} parts of a model; right is one file, "
-            "which llama.cpp's gguf-split --merge makes of them"
         )
     return name
 

@@ -89,6 +89,23 @@ def _q8_0(blocks: Tensor) -> Tensor:
     return _signed(blocks[:, 2:]).mul_(_half(blocks, 0))
 
 
+def _q2_k(blocks: Tensor) -> Tensor:
+    packed = blocks[:, :16]
+    scales = (packed & 15).float().mul_(_half(blocks, 80))
+    minima = (packed >> 4).float().mul_(_half(blocks, 82))
+    codes = _bits(blocks[:, 16:80].view(-1, 2, 32), 2).view(-1, 16, 16)
+    return codes.float().mul_(scales[..., None]).sub_(minima[..., None])
+
+
+def _q3_k(blocks: Tensor) -> Tensor:
+    low = _halves_of_bytes(blocks[:, None, 96:104]).flatten(1)
+    high = _bits(blocks[:, None, 104:108], 2).flatten(1)
+    scales = (low | high << 4).float().sub_(32).mul_(_half(blocks, 108))
+    codes = _bits(blocks[:, 32:96].view(-1, 2, 32), 2).view(-1, 16, 16)
+    codes |= _bits(blocks[:, None, :32], 1).view(-1, 16, 16) << 2
+    return codes.float().sub_(4).mul_(scales[..., None])
+
+
 def _scales_and_minima(blocks: Tensor) -> tuple[Tensor, Tensor]:
     """Unpack the eight scales and minima of 6 bits each, and multiply them with the block's own; [N, 8, 1]."""
     low_scales, low_minima, high = blocks[:, 4:16].view(-1, 3, 4).unbind(1)
@@ -168,6 +185,8 @@ _DEQUANTIZE: Mapping[str, Callable[[Tensor], Tensor]] = MappingProxyType(
         "Q5_0": _q5_0,
         "Q5_1": _q5_1,
         "Q8_0": _q8_0,
+        "Q2_K": _q2_k,
+        "Q3_K": _q3_k,
         "Q4_K": _q4_k,
         "Q5_K": _q5_k,
         "Q6_K": _q6_k,

@@ -4,14 +4,15 @@ Knows the file format (github.com/ggml-org/ggml, docs/gguf.md); knows nothing of
 model, and reads no weights.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 import math
 from pathlib import Path
 from types import MappingProxyType
 
 from ..errors import ModelLoadError, WeightFormatError, shown
 from .file_stamp import FileStamp
+from .gguf_parts import first_part, is_named_as_part, part
 from .gguf_reading import HeaderStream, Value
 from .gguf_types import BLOCK_TYPES
 from .safetensors_header import TensorInfo
@@ -26,6 +27,8 @@ _MAX_KEY_BYTES = 65_535
 _MAX_NAME_BYTES = 255
 _MAX_DIMENSIONS = 4
 _ALIGNMENT = "general.alignment"
+_NUM_PARTS, _PART_NUMBER = "split.count", "split.no"
+_NUM_TENSORS = "split.tensors.count"
 _DEFAULT_ALIGNMENT = 32
 # From the widest value that is mapped as it is, to what no writer exceeds.
 _ALIGNMENTS = tuple(1 << power for power in range(3, 17))
@@ -34,33 +37,44 @@ _PROJECTOR = "mmproj"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GgufPart:
+    """One file of a model. `data_start` is where the bytes lie that its tensors' `start` and `end` count."""
+
+    stamp: FileStamp
+    data_start: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GgufHeader:
-    """What a file says of itself. `data_start` is where the bytes lie that the tensors' `start` and `end` count.
+    """What a model says of itself: one file, or the first and those that hold the rest of its tensors.
 
     A tensor's dtype is the name of its format, its shape has the values of one row last.
     """
 
     file: Path
-    stamp: FileStamp
+    parts: tuple[GgufPart, ...]
     metadata: Mapping[str, Value]
     tensors: Mapping[str, TensorInfo]
-    data_start: int
 
 
 def gguf_file_of(path: Path) -> Path | None:
     """Return the GGUF file that a path means: itself, or the only one in a folder without config.json; None for none.
 
+    Of a model in parts it is the first, whichever is meant.
+
     Raises:
         ModelLoadError: the folder holds several.
     """
     if path.is_file():
-        return path
+        return first_part(path)
     if not path.is_dir() or (path / "config.json").exists():
         return None
     files = sorted(
-        file
-        for file in path.iterdir()
-        if file.suffix.lower() == ".gguf" and not file.name.startswith(_PROJECTOR)
+        {
+            first_part(file)
+            for file in path.iterdir()
+            if file.suffix.lower() == ".gguf" and not file.name.startswith(_PROJECTOR)
+        }
     )
     if len(files) > 1:
         raise ModelLoadError(
@@ -71,12 +85,51 @@ def gguf_file_of(path: Path) -> Path | None:
 
 
 def read_gguf_header(file: Path) -> GgufHeader:
-    """Read and check a header; time and memory are bounded whatever the file says.
+    """Read and check a header, and those of the further parts; time and memory are bounded whatever the files say.
 
     Raises:
-        WeightFormatError: the file cannot be read, is no GGUF file of a known version, is cut short, or
-            its header does not describe the bytes that follow it.
+        WeightFormatError: a file cannot be read, is no GGUF file of a known version, is cut short, or
+            its header does not describe the bytes that follow it; a part is missing, or of another model.
     """
+    first = _read_file(file)
+    count = first.metadata.get(_NUM_PARTS, 1)
+    if count in (0, 1):
+        return first
+    if type(count) is not int or not is_named_as_part(file, count):
+        raise WeightFormatError(
+            f"{file}: is one of {shown(count)} parts of a model; right are files with the names that they were made with, "
+            "all in one folder, or one file, which llama.cpp's llama-gguf-split --merge makes of them"
+        )
+    others = [_read_file(part(file, number)) for number in range(2, count + 1)]
+    return _joined(first, others)
+
+
+def _joined(first: GgufHeader, others: Sequence[GgufHeader]) -> GgufHeader:
+    """Join the parts of one model; the first one's metadata is that of all."""
+    tensors = dict(first.tensors)
+    for number, other in enumerate(others, 1):
+        own = [other.metadata.get(key) for key in (_PART_NUMBER, _NUM_PARTS)]
+        if own != [number, len(others) + 1]:
+            raise WeightFormatError(
+                f"{other.file}: says that it is part {shown(own[0])} of {shown(own[1])}, counted from 0; "
+                f"right is {number} of {len(others) + 1}"
+            )
+        for name, info in other.tensors.items():
+            if name in tensors:
+                raise WeightFormatError(
+                    f"{other.file}: holds tensor {shown(name)}, as {tensors[name].file.name} does; right is one of them"
+                )
+            tensors[name] = info
+    expected = first.metadata.get(_NUM_TENSORS)
+    if len(tensors) != expected:
+        raise WeightFormatError(
+            f"{first.file}: its parts hold {len(tensors)} tensors; {_NUM_TENSORS} is {shown(expected)}"
+        )
+    parts = [one for header in (first, *others) for one in header.parts]
+    return replace(first, parts=tuple(parts), tensors=MappingProxyType(tensors))
+
+
+def _read_file(file: Path) -> GgufHeader:
     stamp = FileStamp.of(file)
     try:
         with file.open("rb", buffering=1 << 20) as raw:
@@ -106,10 +159,9 @@ def _read(stamp: FileStamp, stream: HeaderStream) -> GgufHeader:
         stream.refuse("two of its tensors bear one name; each name may stand once")
     return GgufHeader(
         file=stamp.file,
-        stamp=stamp,
+        parts=(GgufPart(stamp=stamp, data_start=data_start),),
         metadata=MappingProxyType(metadata),
         tensors=MappingProxyType(tensors),
-        data_start=data_start,
     )
 
 

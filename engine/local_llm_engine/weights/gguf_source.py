@@ -1,4 +1,4 @@
-"""The tensors of a model as one GGUF file holds them, each by the name and in the order that our models ask for.
+"""The tensors of a model as GGUF files hold them, each by the name and in the order that our models ask for.
 
 Knows how rows and columns are put in order while they are read; knows nothing of which order is right.
 """
@@ -68,12 +68,7 @@ class GgufSource:
             UnsupportedModelError: a tensor is stored in a format that is not computed here.
             WeightFormatError: two recipes make one tensor.
         """
-        self._file = header.file
-        self._stamp = header.stamp
-        self._data_start = header.data_start
-        self._size = header.data_start + max(
-            (info.end for info in header.tensors.values()), default=0
-        )
+        self._parts = {part.stamp.file: part for part in header.parts}
         self._recipes: dict[str, Recipe] = {}
         infos: dict[str, StoredInfo] = {}
         for name, recipe in recipes:
@@ -84,7 +79,7 @@ class GgufSource:
             self._recipes[name] = recipe
             infos[name] = _info(header.file, name, recipe)
         self.infos = MappingProxyType(infos)
-        self._mapped: Tensor | None = None
+        self._mapped: dict[Path, Tensor] = {}
 
     def stored(self, name: str) -> Tensor | QuantizedMatrix:
         """Map one tensor, or open one matrix that is quantized or in another order."""
@@ -105,15 +100,17 @@ class GgufSource:
         return stored if isinstance(stored, Tensor) else stored.rows(0, stored.shape[0])
 
     def let_go(self) -> None:
-        """Unmap the file, but for what somebody still holds; what is asked for later is mapped anew."""
-        self._mapped = None
+        """Unmap the files, but for what somebody still holds; what is asked for later is mapped anew."""
+        self._mapped.clear()
 
     def _bytes(self, info: TensorInfo) -> Tensor:
         """Map the rows of a tensor of the file, uint8 [R, bytes]."""
-        self._stamp.require_unchanged()
-        if self._mapped is None:
-            self._mapped = _map(self._file, self._size)
-        own = self._mapped[self._data_start + info.start : self._data_start + info.end]
+        part = self._parts[info.file]
+        part.stamp.require_unchanged()
+        if info.file not in self._mapped:
+            self._mapped[info.file] = _map(info.file, part.stamp.num_bytes)
+        data = self._mapped[info.file][part.data_start :]
+        own = data[info.start : info.end]
         return own.view(math.prod(info.shape[:-1]), -1)
 
 

@@ -19,6 +19,8 @@ _LEVELS: Mapping[Type, Array] = {
     Type.Q5_0: np.arange(-16, 16),
     Type.Q5_1: np.arange(-16, 16),
     Type.Q8_0: np.arange(-127, 128),
+    Type.Q2_K: np.arange(-2, 2),
+    Type.Q3_K: np.arange(-4, 4),
     Type.Q4_K: np.arange(-8, 8),
     Type.Q5_K: np.arange(-16, 16),
     Type.Q6_K: np.arange(-32, 32),
@@ -28,6 +30,9 @@ _LEVELS: Mapping[Type, Array] = {
 FORMATS = (*_PLAIN, *_LEVELS)
 # The widest levels of the non-linear formats are as far apart as those of no other.
 _SCALES: Mapping[Type, float] = {
+    # The coarsest ones must reach as far as the others.
+    Type.Q2_K: SCALE * 4,
+    Type.Q3_K: SCALE * 2,
     Type.Q8_0: SCALE / 8,
     Type.Q6_K: SCALE / 4,
     Type.IQ4_NL: SCALE / 16,
@@ -123,6 +128,21 @@ _PACK: Mapping[Type, Callable[[Array], Array]] = {
         _nibbles(codes, 16),
     ),
     Type.Q8_0: lambda codes: _join(_half(codes, _scale(Type.Q8_0)), codes - 127),
+    Type.Q2_K: lambda codes: _join(
+        # Sixteen scales of 1, and minima of 2.
+        _constant(codes, 16, 0x21),
+        _bits(codes, 2, 32),
+        _half(codes, _scale(Type.Q2_K)),
+        _half(codes, _scale(Type.Q2_K)),
+    ),
+    Type.Q3_K: lambda codes: _join(
+        _bits(codes >> 2, 1, 32),
+        _bits(codes & 3, 2, 32),
+        # Scales of 33, of which 32 are taken off: the low halves 1, the high parts 2.
+        _constant(codes, 8, 0x11),
+        _constant(codes, 4, 0b10101010),
+        _half(codes, _scale(Type.Q3_K)),
+    ),
     Type.Q4_K: lambda codes: _join(
         _half(codes, SCALE), _half(codes, SCALE), _scales(codes, 8), _nibbles(codes, 32)
     ),

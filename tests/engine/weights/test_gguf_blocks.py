@@ -46,7 +46,7 @@ def test_values_that_a_format_holds_come_back(kind: Type) -> None:
     assert np.array_equal(
         dequantize_rows(torch.from_numpy(packed), kind.name).numpy(), exact
     )
-    assert np.abs(exact - values).mean() < 0.05
+    assert np.abs(exact - values).mean() < 0.07
 
 
 def test_plain_numbers_are_not_copied() -> None:

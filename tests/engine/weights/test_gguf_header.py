@@ -54,7 +54,12 @@ def test_a_sound_file_is_read_as_the_package_reads_it(tmp_path: Path) -> None:
         "some.texts": ("Büro", ""),
     }
     described = {
-        name: (info.dtype, info.shape, header.data_start + info.start, info.nbytes)
+        name: (
+            info.dtype,
+            info.shape,
+            header.parts[0].data_start + info.start,
+            info.nbytes,
+        )
         for name, info in header.tensors.items()
     }
     assert described == {
@@ -218,7 +223,9 @@ def test_changed_bytes_are_read_or_refused(
     else:
         lines = ["read"]
         for info in header.tensors.values():
-            assert 0 <= info.start < info.end <= len(content) - header.data_start
+            assert (
+                0 <= info.start < info.end <= len(content) - header.parts[0].data_start
+            )
     assert len(lines) == 1
 
 
