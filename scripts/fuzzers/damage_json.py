@@ -66,7 +66,7 @@ def strange_text(rng: Random) -> str:
     return rng.choice(
         (
             "", "0", "\0", "\n", "\ud800", "../../etc/passwd", "/", "..", "é\u0301", "\u202e", "🛋️", "{{ 1 }}", "%s",
-            "<|im_end|>", "true", "NaN", "a" * rng.choice(_LONG), "\\", "Ġ", "▁",
+            "<|im_end|>", "true", "NaN", "a" * rng.choice(_LONG), "\\", "Ġ", "▁", "(t+)+\\d", "\\p{L}*\\p{L}*\\p{N}", "(?:)", "$",
         )
     )  # fmt: skip
 

@@ -13,11 +13,17 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
-from local_llm_engine.errors import ChatTemplateError, in_one_line, shown
+from local_llm_engine.errors import (
+    ChatTemplateError,
+    InvalidRequestError,
+    in_one_line,
+    shown,
+)
 
+from .added_tokens import control_tokens
 from .byte_level import bytes_of_token, decoder_replacements
-from .control_text import ControlSpan, ControlText, ControlToken, RenderedText, readable
-from .encoder import build_encoder
+from .control_text import ControlSpan, ControlText, RenderedText, readable
+from .encoder import build_encoder, encode
 from .model_files import read_json_object, read_optional_json_object
 
 # Every prompt of a house begins with the same long stretches, and tokenizing them takes most of the time that a
@@ -70,9 +76,7 @@ class Tokenizer:
         Raises:
             ChatTemplateError: it is no byte-level BPE tokenizer, or plain text would become a control token.
         """
-        self.control_tokens = tuple(
-            _control_token(entry) for entry in _added_tokens(specification, added or {})
-        )
+        self.control_tokens = control_tokens(specification, added or {})
         self.control_text = ControlText(self.control_tokens)
         self.replacements = decoder_replacements(specification.get("decoder"))
         self._encoder = build_encoder(specification)
@@ -223,7 +227,7 @@ class Tokenizer:
 
     def _encode_plain(self, text: str) -> tuple[array[int], array[int]]:
         """Tokenize text without control tokens: ids, and the character position after each token."""
-        encoding = self._encoder.encode(text, add_special_tokens=False)
+        encoding = encode(self._encoder, text)
         return array("I", encoding.ids), array(
             "I", [end for _, end in encoding.offsets]
         )
@@ -231,11 +235,13 @@ class Tokenizer:
     def _refuse_spelled_control_tokens(self) -> None:
         """Make sure that no plain text can become a control token."""
         for token in self.control_tokens:
-            if (
-                token.can_be_guarded
-                and token.id
-                in self._encoder.encode(token.text, add_special_tokens=False).ids
-            ):
+            try:
+                ids = encode(self._encoder, token.text).ids
+            except InvalidRequestError as err:
+                raise ChatTemplateError(
+                    f"the control token {shown(token.text)} cannot be read: {err}"
+                ) from err
+            if token.can_be_guarded and token.id in ids:
                 raise ChatTemplateError(
                     f"plain text would become the control token {shown(token.text)}"
                 )
@@ -255,35 +261,3 @@ def common_length(first: str, second: str) -> int:
         else:
             high = middle - 1
     return low
-
-
-def _added_tokens(
-    specification: Mapping[str, Any], added: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    """Collect the added tokens of tokenizer.json, and those that only tokenizer_config.json names."""
-    entries = [dict(entry) for entry in specification.get("added_tokens") or ()]
-    known = {entry["content"] for entry in entries}
-    entries += [
-        {**entry, "id": int(token_id)}
-        for token_id, entry in added.items()
-        if entry["content"] not in known
-    ]
-    return entries
-
-
-def _control_token(entry: Mapping[str, Any]) -> ControlToken:
-    if entry.get("single_word"):
-        raise ChatTemplateError(
-            f"the added token {shown(entry['content'])} counts only as a whole word, which is not supported"
-        )
-    text = entry["content"]
-    if readable(text) != text:
-        raise ChatTemplateError(
-            f"the added token {shown(text)} holds half a character, which no text does"
-        )
-    return ControlToken(
-        id=int(entry["id"]),
-        text=text,
-        lstrip=bool(entry.get("lstrip")),
-        rstrip=bool(entry.get("rstrip")),
-    )

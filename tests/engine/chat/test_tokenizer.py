@@ -11,7 +11,7 @@ import pytest
 from tokenizers import AddedToken, Tokenizer as Reference
 
 from local_llm_engine.chat.tokenizer import Tokenizer, common_length
-from local_llm_engine.errors import ChatTemplateError
+from local_llm_engine.errors import ChatTemplateError, InvalidRequestError
 
 from .model_folders import copy_nano, qwen_like_tokenizer, write_json
 
@@ -259,6 +259,8 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         {"added_tokens": 3},
         {"added_tokens": [{"id": 3, "content": "word", "single_word": True}]},
         {"added_tokens": [{"id": 3, "content": "a\ud800"}]},
+        {"added_tokens": [{"id": 3, "content": "a" * 100_000}]},
+        {"added_tokens": [{"id": 3, "content": f"<{i:>60}>"} for i in range(9_999)]},
     ],
     ids=[
         "none",
@@ -272,6 +274,8 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         "tokens",
         "single word",
         "half a character",
+        "endless token",
+        "endless tokens",
     ],
 )
 def test_an_unsupported_tokenizer_is_refused(
@@ -304,6 +308,29 @@ def test_what_the_library_gives_up_on_is_refused() -> None:
         ChatTemplateError, match="the tokenizer cannot be built: range end"
     ):
         Tokenizer(reference)
+
+
+def endless(reference: Reference, pattern: str) -> dict[str, Any]:
+    """A tokenizer that cuts words by a pattern."""
+    cut = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}  # fmt: skip
+    spell = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}  # fmt: skip
+    steps = {"type": "Sequence", "pretokenizers": [cut, spell]}
+    return {**specification(reference), "pre_tokenizer": steps}
+
+
+def test_words_that_the_library_gives_up_on_are_refused() -> None:
+    """A pattern that would look for ever is a request's failure and no panic."""
+    tokenizer = Tokenizer(endless(qwen_like_tokenizer(), "(z+)+b"))
+    assert tokenizer.plain_ids("Hello")
+    with pytest.raises(InvalidRequestError, match="gives up on these words"):
+        tokenizer.plain_ids("z" * 40)
+
+
+def test_control_tokens_that_the_library_gives_up_on_are_refused() -> None:
+    whole = endless(qwen_like_tokenizer(), "(z+)+b")
+    whole["added_tokens"] = [{**whole["added_tokens"][0], "content": "z" * 40}]
+    with pytest.raises(ChatTemplateError, match=r"'zzz.* cannot be read"):
+        Tokenizer(whole)
 
 
 def test_what_ends_the_process_passes(monkeypatch: pytest.MonkeyPatch) -> None:
