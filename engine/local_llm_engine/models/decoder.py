@@ -150,21 +150,26 @@ class DecoderReading:
         rows: Tensor,
         rotation: Rotation,
         state: SequenceState,
+        *,
+        only_last: bool,
+        can_be_taken_back: bool,
     ) -> None:
-        """Stand before the first layer with rows [T, H]."""
+        """Stand before the first layer with rows [T, H]; what `only_last` leaves out, `DecoderLayer` says."""
         self._layers = layers
         self._rows = rows
         self._num_tokens = rows.shape[0]
         self._rotation = rotation
         self._state = state
+        self._only_last = only_last
+        self._can_be_taken_back = can_be_taken_back
         self._next = 0
         self._before: list[tuple[DeltaState, Tensor, Tensor]] = []
 
     @torch.no_grad()
     def advance(self) -> Tensor | None:
-        """Pass one more layer."""
+        """Pass one more layer; after the last one, hidden rows [T, H] are returned, or the last one's."""
         layer_state = self._state.layers[self._next]
-        if isinstance(layer_state, DeltaState):
+        if self._can_be_taken_back and isinstance(layer_state, DeltaState):
             kept = (layer_state.conv.clone(), layer_state.delta.clone())
             self._before.append((layer_state, *kept))
         is_last = self._next == len(self._layers) - 1
@@ -173,7 +178,7 @@ class DecoderReading:
             self._rotation,
             layer_state,
             self._state.length,
-            only_last=is_last,
+            only_last=self._only_last and is_last,
         )
         self._next += 1
         if not is_last:
@@ -227,37 +232,45 @@ class DecoderModel:
             kv_cache=self._kv_cache,
         )
 
-    @torch.no_grad()
     def forward(
         self, token_ids: Tensor, state: SequenceState, *, only_last: bool = False
     ) -> Tensor:
         """Read tokens, int64 [T], and return their hidden rows [T, H], or the last one's; advances `state` in place."""
-        last = len(self._layers) - 1
-        rows, rotation = self._embed(token_ids, state)
-        for index, layer in enumerate(self._layers):
-            alone = only_last and index == last
-            rows = layer(
-                rows, rotation, state.layers[index], state.length, only_last=alone
-            )
-        state.length += token_ids.shape[0]
-        return rows
+        reading = self._reading(
+            token_ids, state, only_last=only_last, can_be_taken_back=False
+        )
+        while (hidden := reading.advance()) is None:
+            pass
+        return hidden
 
     def begin(self, token_ids: Tensor, state: SequenceState) -> Reading:
         """Begin to read tokens layer by layer."""
-        return DecoderReading(self._layers, *self._embed(token_ids, state), state)
+        return self._reading(token_ids, state, only_last=True, can_be_taken_back=True)
 
-    def _embed(
-        self, token_ids: Tensor, state: SequenceState
-    ) -> tuple[Tensor, Rotation]:
-        """Look up the rows of tokens and the angles of their positions."""
+    @torch.no_grad()
+    def _reading(
+        self,
+        token_ids: Tensor,
+        state: SequenceState,
+        *,
+        only_last: bool,
+        can_be_taken_back: bool,
+    ) -> DecoderReading:
+        """Look up the rows of tokens and the angles of their positions, and stand before the first layer."""
         num_tokens = token_ids.shape[0]
         if not 1 <= num_tokens <= state.capacity - state.length:
             raise GenerationError(
                 f"{num_tokens} tokens cannot be read: there must be at least one, and the state has room for "
                 f"{state.capacity - state.length} more"
             )
-        rotation = rotary_angles(state.length, num_tokens, self._frequencies)
-        return self._embedding.take(token_ids), rotation
+        return DecoderReading(
+            self._layers,
+            self._embedding.take(token_ids),
+            rotary_angles(state.length, num_tokens, self._frequencies),
+            state,
+            only_last=only_last,
+            can_be_taken_back=can_be_taken_back,
+        )
 
     @torch.no_grad()
     def logits(self, hidden: Tensor) -> Tensor:
