@@ -97,6 +97,8 @@ class GatedDeltaNet:
     def __call__(self, rows: Tensor, state: DeltaState) -> Tensor:
         """Map rows [T, H] to [T, H]; advances `state` by T tokens."""
         inputs = self._inward(rows)
+        if rows.shape[0] <= _BLOCK_TOKENS:
+            return self._outward(self._mix(inputs, state).to(rows.dtype))
         # Blocks of all four, so that what lies between two products stays in the CPU's cache.
         blocks = zip(
             *(torch.split(part, _BLOCK_TOKENS) for part in inputs), strict=True

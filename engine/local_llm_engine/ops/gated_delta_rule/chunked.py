@@ -51,7 +51,9 @@ def gated_delta_rule_chunked(
     last = cumulative[..., -1:]
     writers = (last - cumulative).exp()[..., None]  # [N, HV, C, 1]
     carried = last.exp()[..., None]  # [N, HV, 1, 1]
-    kq = kq.repeat_interleave(num_heads // kq.shape[1], dim=1)
+    # A view where every value head has a key head of its own.
+    group = num_heads // kq.shape[1]
+    kq = kq[:, :, None].expand(-1, -1, group, -1, -1).flatten(1, 2)
 
     outputs = torch.empty_like(v, memory_format=torch.contiguous_format)
     for chunk in range(num_chunks):
