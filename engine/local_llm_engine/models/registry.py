@@ -13,7 +13,7 @@ from ..config import EngineConfig, KvCache, Weights
 from ..errors import MemoryShortageError, ModelLoadError, WeightFormatError
 from ..weights.gguf_header import gguf_file_of
 from ..weights.loader import WeightLoader
-from ..weights.quantized import TensorSource, WeightSource
+from ..weights.quantized import StoredInfo, TensorSource, WeightSource
 from ..weights.runtime_matrix import Int4Layout
 from ..weights.safetensors import SafetensorsFolder
 from .architectures import CONFIG_FILE, architecture_of, read_config
@@ -68,7 +68,7 @@ def plan_model(folder: Path, config: EngineConfig) -> EnginePlan:
     dtype = choose_dtype(config.dtype, device, summary.num_parameters)
     layout = Int4Layout.of(device)
     tied = model_config.tie_word_embeddings
-    used = [info for info in matched.used if info.name != HEAD or not tied]
+    used = _loaded(matched, model_config)
     by_choice = {
         choice: weights_need(
             used,
@@ -168,11 +168,7 @@ def _open_runtime(
     """Open a model's weights as they are to be loaded."""
     model_config, source, matched = _examine(folder)
     layout = Int4Layout.of(choose_device(config.device))
-    used = [
-        info
-        for info in matched.used
-        if info.name != HEAD or not model_config.tie_word_embeddings
-    ]
+    used = _loaded(matched, model_config)
     weights = RuntimeWeights(
         path=folder,
         source=source,
@@ -182,6 +178,15 @@ def _open_runtime(
         layout=layout,
     )
     return model_config, matched, weights
+
+
+def _loaded(matched: MatchedTensors, config: ModelConfig) -> list[StoredInfo]:
+    """Name what is loaded: a head that is tied to the embedding is not, though a file may have it."""
+    return [
+        info
+        for info in matched.used
+        if info.name != HEAD or not config.tie_word_embeddings
+    ]
 
 
 def _examine(folder: Path) -> tuple[ModelConfig, TensorSource, MatchedTensors]:
