@@ -22,6 +22,7 @@ from local_llm_engine.models.architectures import read_config
 from local_llm_engine.sampling import SamplingParams
 from local_llm_engine.types import ChatRequest, Message
 
+from ..peers import peer_fault
 from ..random_weights import random_model
 from ..state_sizes import StateSizes
 from . import satellites, story
@@ -41,13 +42,9 @@ _SAMPLE_WORDS = 1_000
 
 def bench(options: argparse.Namespace) -> int:
     """Go through the story in a demo house, print, and return 0 where every limit holds."""
-    if bool(options.peer) != bool(options.peer_model):
-        print("--peer and --peer-model want each other.")
+    if fault := peer_fault(options):
+        print(fault)
         return 2
-    for file in (options.peer, options.peer_model):
-        if file and not file.is_file():
-            print(f"There is no file {file}.")
-            return 2
     folder = _model_folder(options)
     reports: list[Report] = []
 

@@ -1,58 +1,48 @@
-"""Draws what a run found as bars, for documents: PNG and SVG."""
+"""Draws what a run found as bars: a prompt's tokens, and those of them that were read again."""
 
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from demo_house.report import NO_DEVICE
 
+from ..bar_chart import BAR, OURS, PEER, draw_bars, label_rows
 from .report import Report, Row, folded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_NAME = "reread"
-_OURS, _PEER, _PROMPT = "#1f77b4", "#d62728", "#e5e5e5"
-_WIDTH_INCHES, _ROW_INCHES, _MARGIN_INCHES = 9, 0.3, 1.5
-_BAR = 0.38
-# So much to the right of the longest bar is left for its number.
-_ROOM = 1.6
+_PROMPT = "#e5e5e5"
+_ROW_INCHES, _MARGIN_INCHES = 0.3, 1.5
 
 
 def draw(report: Report, folder: Path) -> None:
     """Write reread.png and reread.svg, a bar for each line of the table; of equal lines, the longest."""
-    # Takes a second to load, and only a chart needs it.
-    from matplotlib import rc_context  # noqa: PLC0415
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
     rows = _lines(report)
-    folder.mkdir(parents=True, exist_ok=True)
-    size = (_WIDTH_INCHES, _MARGIN_INCHES + _ROW_INCHES * len(rows))
-    with rc_context({"svg.hashsalt": _NAME, "font.size": 8}):
-        figure = Figure(figsize=size, layout="constrained")
-        _fill(figure.add_subplot(), report, rows)
-        figure.savefig(folder / f"{_NAME}.png", dpi=150, metadata={"Software": None})
-        figure.savefig(folder / f"{_NAME}.svg", metadata={"Date": None})
+    height = _MARGIN_INCHES + _ROW_INCHES * len(rows)
+    draw_bars(folder, "reread", height, partial(_fill, report, rows))
 
 
-def _fill(axes: Axes, report: Report, rows: list[Row]) -> None:
+def _fill(report: Report, rows: list[Row], axes: Axes) -> None:
     prompts = [row.prompt_tokens for row in rows]
-    _bars(axes, 0, 2 * _BAR, prompts, _PROMPT, "prompt")
-    shift = _BAR / 2 if report.peer else 0
+    _bars(axes, 0, 2 * BAR, prompts, _PROMPT, "prompt")
+    shift = BAR / 2 if report.peer else 0
     ours = [row.reread_tokens for row in rows]
     told = f"re-read by Local LLM ({report.model})"
-    _numbered_bars(axes, -shift, ours, _OURS, told)
+    _numbered_bars(axes, -shift, ours, OURS, told)
     theirs = [row.peer_reread_tokens or 0 for row in rows]
     if report.peer:
         told = f"re-read by llama-server ({report.peer})"
-        _numbered_bars(axes, shift, theirs, _PEER, told)
-    axes.set_yticks(range(len(rows)), [_label(row) for row in rows])
-    axes.invert_yaxis()
+        _numbered_bars(axes, shift, theirs, PEER, told)
     axes.margins(y=0.01)
-    axes.set_xscale("log")
-    axes.set_xlim(1, _ROOM * max(*prompts, *ours, *theirs))
-    axes.set_xlabel("tokens")
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, frameon=False)
+    label_rows(
+        axes,
+        [_label(row) for row in rows],
+        max(*prompts, *ours, *theirs),
+        unit="tokens",
+        num_kinds=3,
+    )
 
 
 def _lines(report: Report) -> list[Row]:
@@ -72,7 +62,7 @@ def _numbered_bars(
     axes: Axes, shift: float, tokens: list[int], color: str, told: str
 ) -> None:
     """Draw bars with their numbers at their ends."""
-    _bars(axes, shift, _BAR, tokens, color, told)
+    _bars(axes, shift, BAR, tokens, color, told)
     for place, number in enumerate(tokens):
         axes.annotate(
             f"{number:,}",

@@ -16,6 +16,7 @@ from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.config import EngineConfig
 from local_llm_engine.models.registry import plan_model
 
+from ..peers import peer_fault
 from ..random_weights import random_model
 from .cases import CASES, Case
 from .chart import draw
@@ -42,13 +43,9 @@ _WITHOUT_AVX512 = {
 
 def bench(options: argparse.Namespace) -> int:
     """Measure, print, and return 0 where every limit holds; without a peer there is none."""
-    if bool(options.peer) != bool(options.peer_model):
-        print("--peer and --peer-model want each other.")
+    if fault := peer_fault(options):
+        print(fault)
         return 2
-    for file in (options.peer, options.peer_model):
-        if file and not file.is_file():
-            print(f"There is no file {file}.")
-            return 2
     if options.no_avx512 and not os.environ.items() >= _WITHOUT_AVX512.items():
         command = [sys.executable, "-P", "-m", "benches", *sys.argv[1:]]
         os.execve(sys.executable, command, os.environ | _WITHOUT_AVX512)
