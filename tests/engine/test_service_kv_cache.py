@@ -12,12 +12,11 @@ from local_llm_engine.service import Engine
 from local_llm_engine.types import Purpose
 
 from .test_service_architectures import ask
-from .test_service_weights import answer
+from .tiers import QUESTION, answer, assert_every_tier_answers_the_same
 
 CONFIG = EngineConfig(
     context_length=2_048, prompt_cache_bytes=256 << 20, kv_cache="int8"
 )
-QUESTION = "Turn on the lights"
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -25,26 +24,10 @@ async def test_every_tier_gives_the_answer_of_an_engine_that_keeps_nothing(
     tmp_path: Path, dtype: str
 ) -> None:
     config = replace(CONFIG, dtype=dtype)
-    forgetful = Engine.load(NANO_PATH, replace(config, prompt_cache_bytes=0))
-    expected, _ = await answer(forgetful, QUESTION)
-    assert expected
-    forgetful.close()
-
-    config = replace(config, cache_folder=tmp_path / "cache")
-    engine = Engine.load(NANO_PATH, config)
-    status = engine.status()
+    status = await assert_every_tier_answers_the_same(
+        NANO_PATH, config, tmp_path / "cache"
+    )
     assert (status.kv_cache, status.notices) == ("int8", ())
-    await engine.warm_up(ask("", Purpose.WARM_UP))
-    from_slot, _ = await answer(engine, QUESTION)
-    assert from_slot == expected
-    await answer(engine, "Hello")
-    engine.close()
-
-    engine = Engine.load(NANO_PATH, config)
-    from_disk, record = await answer(engine, QUESTION)
-    engine.close()
-    assert from_disk == expected
-    assert record.resumed_from == "disk"
 
 
 async def test_what_was_kept_in_one_format_is_nothing_to_another(

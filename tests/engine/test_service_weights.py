@@ -3,7 +3,6 @@
 from dataclasses import replace
 import os
 from pathlib import Path
-import re
 import shutil
 import sys
 import threading
@@ -19,19 +18,10 @@ from local_llm_engine.errors import (
     NotConvertedError,
 )
 from local_llm_engine.service import Engine
-from local_llm_engine.types import CallRecord, Purpose
 
-from . import test_service_architectures as architectures
-from .test_service_architectures import ask
+from .tiers import QUESTION, answer, assert_every_tier_answers_the_same
 
 CONFIG = EngineConfig(context_length=2_048, prompt_cache_bytes=256 << 20)
-QUESTION = "Turn on the lights"
-
-
-async def answer(engine: Engine, question: str) -> tuple[str, CallRecord]:
-    """All that an answer says, without the calls' ids, which are drawn by chance."""
-    deltas, record = await architectures.answer(engine, question)
-    return re.sub("call_[0-9a-f]+", "", str(deltas)), record
 
 
 @pytest.fixture
@@ -45,27 +35,10 @@ async def test_every_tier_gives_the_answer_of_an_engine_that_keeps_nothing(
     tmp_path: Path, folder: Path, weights: Weights, dtype: str
 ) -> None:
     config = replace(CONFIG, weights=weights, dtype=dtype)
-    forgetful = Engine.load(folder, replace(config, prompt_cache_bytes=0))
-    expected, record = await answer(forgetful, QUESTION)
-    assert expected
-    assert record.usage.reused_tokens == 0
-    forgetful.close()
-
-    config = replace(config, cache_folder=tmp_path / "cache")
-    engine = Engine.load(folder, config)
-    status = engine.status()
+    status = await assert_every_tier_answers_the_same(
+        folder, config, tmp_path / "cache"
+    )
     assert (status.weights, status.notices) == (weights, ())
-    await engine.warm_up(ask("", Purpose.WARM_UP))
-    from_slot, _ = await answer(engine, QUESTION)
-    assert from_slot == expected
-    await answer(engine, "Hello")
-    engine.close()
-
-    engine = Engine.load(folder, config)
-    from_disk, record = await answer(engine, QUESTION)
-    engine.close()
-    assert from_disk == expected
-    assert record.resumed_from == "disk"
 
 
 async def test_what_one_format_has_read_is_nothing_to_another(

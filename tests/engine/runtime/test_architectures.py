@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-import random
 
 import pytest
 import torch
@@ -10,18 +9,20 @@ from torch import Tensor
 
 from local_llm_engine.cache.prompt_cache import PromptCache
 from local_llm_engine.models.registry import Model, load_model
-from tests.engine.cache.disks import flush, open_cache
 from tests.engine.models.checkpoints import FLOAT32
 from tests.engine.models.oracles import KINDS, make, publish
+from tests.engine.runtime.resuming import (
+    BREAKPOINTS,
+    ENOUGH_BYTES,
+    PROMPT,
+    TIERS,
+    TOKENS,
+    assert_resumed_equals_cold,
+    cold_answer,
+)
 from tests.engine.runtime.test_runner import Session, assert_equal_bits, make_prompt
 
-ENOUGH_BYTES = 1 << 30
 CHUNK = 32
-_RANDOM = random.Random(5)
-TOKENS = [_RANDOM.randrange(97) for _ in range(190)]
-BREAKPOINTS = [50, 64, 130, 131, 170]
-PROMPT = make_prompt(TOKENS, BREAKPOINTS)
-NUM_ANSWER_TOKENS = 6
 
 
 @pytest.fixture(scope="module")
@@ -37,18 +38,11 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Model]:
 @pytest.fixture(scope="module")
 def cold(models: Mapping[str, Model]) -> Mapping[str, list[Tensor]]:
     """Logits of the answer after reading everything, for every architecture."""
-    return {
-        kind: Session(model, PromptCache(0), CHUNK).answer(PROMPT, NUM_ANSWER_TOKENS)[0]
-        for kind, model in models.items()
-    }
-
-
-def start(folder: Path) -> PromptCache:
-    return open_cache(folder, ram_bytes=ENOUGH_BYTES, disk_bytes=ENOUGH_BYTES)
+    return {kind: cold_answer(model, CHUNK) for kind, model in models.items()}
 
 
 @pytest.mark.parametrize("stop", BREAKPOINTS)
-@pytest.mark.parametrize("tier", ["slot", "ram", "disk"])
+@pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_resumed_equals_cold_bit_for_bit(
     tmp_path: Path,
@@ -59,27 +53,9 @@ def test_resumed_equals_cold_bit_for_bit(
     stop: int,
 ) -> None:
     """At every checkpoint, from every tier."""
-    cache = start(tmp_path)
-    reader = Session(models[kind], cache, CHUNK)
-    reader.read(PROMPT, stop)
-    flush(cache)
-    restart = {
-        "slot": lambda: reader,
-        "ram": lambda: Session(models[kind], cache, CHUNK),
-        "disk": lambda: Session(models[kind], restarted(cache, tmp_path), CHUNK),
-    }
-    session = restart[tier]()
-    logits, usage = session.answer(PROMPT, NUM_ANSWER_TOKENS)
-    assert (usage.reused_tokens, usage.reread_tokens) == (stop, len(TOKENS) - stop)
-    assert session.log.latest()[-1].resumed_from == tier
-    assert_equal_bits(logits, cold[kind])
-    session.runner._cache.check_integrity()
-    session.runner._cache.close()
-
-
-def restarted(cache: PromptCache, folder: Path) -> PromptCache:
-    cache.close()
-    return start(folder)
+    assert_resumed_equals_cold(
+        tmp_path, models[kind], CHUNK, tier=tier, stop=stop, cold=cold[kind]
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

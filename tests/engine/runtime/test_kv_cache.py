@@ -11,16 +11,15 @@ from torch.testing import assert_close
 from local_llm_engine.cache.prompt_cache import PromptCache
 from local_llm_engine.config import Dtype, EngineConfig
 from local_llm_engine.models.registry import Model, load_model
-from tests.engine.cache.disks import flush
 from tests.engine.models.oracles import make, publish
-from tests.engine.runtime.test_architectures import (
-    NUM_ANSWER_TOKENS,
+from tests.engine.runtime.resuming import (
     PROMPT,
+    TIERS,
     TOKENS,
-    restarted,
-    start,
+    assert_resumed_equals_cold,
+    cold_answer,
 )
-from tests.engine.runtime.test_runner import Session, assert_equal_bits
+from tests.engine.runtime.test_runner import Session
 
 CHUNK = 32
 STOPS = [50, 130, 131]
@@ -60,14 +59,11 @@ def models(pairs: Mapping[tuple[str, Dtype], tuple[Model, Model]]) -> Loaded:
 
 @pytest.fixture(scope="module")
 def cold(models: Loaded) -> Mapping[tuple[str, Dtype], list[Tensor]]:
-    return {
-        case: Session(model, PromptCache(0), CHUNK).answer(PROMPT, NUM_ANSWER_TOKENS)[0]
-        for case, model in models.items()
-    }
+    return {case: cold_answer(model, CHUNK) for case, model in models.items()}
 
 
 @pytest.mark.parametrize("stop", STOPS)
-@pytest.mark.parametrize("tier", ["slot", "ram", "disk"])
+@pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("case", CASES, ids="-".join)
 def test_resumed_equals_cold_bit_for_bit(
     tmp_path: Path,
@@ -77,21 +73,9 @@ def test_resumed_equals_cold_bit_for_bit(
     tier: str,
     stop: int,
 ) -> None:
-    cache = start(tmp_path)
-    reader = Session(models[case], cache, CHUNK)
-    reader.read(PROMPT, stop)
-    flush(cache)
-    restart = {
-        "slot": lambda: reader,
-        "ram": lambda: Session(models[case], cache, CHUNK),
-        "disk": lambda: Session(models[case], restarted(cache, tmp_path), CHUNK),
-    }
-    session = restart[tier]()
-    logits, usage = session.answer(PROMPT, NUM_ANSWER_TOKENS)
-    assert usage.reused_tokens == stop
-    assert session.log.latest()[-1].resumed_from == tier
-    assert_equal_bits(logits, cold[case])
-    session.runner._cache.close()
+    assert_resumed_equals_cold(
+        tmp_path, models[case], CHUNK, tier=tier, stop=stop, cold=cold[case]
+    )
 
 
 @torch.inference_mode()

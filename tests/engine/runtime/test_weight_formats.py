@@ -6,18 +6,10 @@ from pathlib import Path
 import pytest
 from torch import Tensor
 
-from local_llm_engine.cache.prompt_cache import PromptCache
 from local_llm_engine.config import Dtype, Weights
 from local_llm_engine.models.registry import Model
-from tests.engine.cache.disks import flush
 from tests.engine.models.formats import load_in, publish_sized
-from tests.engine.runtime.test_architectures import (
-    NUM_ANSWER_TOKENS,
-    PROMPT,
-    restarted,
-    start,
-)
-from tests.engine.runtime.test_runner import Session, assert_equal_bits
+from tests.engine.runtime.resuming import TIERS, assert_resumed_equals_cold, cold_answer
 
 # A stretch of more rows than the kernels for few rows take.
 CHUNK = 70
@@ -45,14 +37,11 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
 
 @pytest.fixture(scope="module")
 def cold(models: Loaded) -> Mapping[tuple[str, Weights, Dtype], list[Tensor]]:
-    return {
-        case: Session(model, PromptCache(0), CHUNK).answer(PROMPT, NUM_ANSWER_TOKENS)[0]
-        for case, model in models.items()
-    }
+    return {case: cold_answer(model, CHUNK) for case, model in models.items()}
 
 
 @pytest.mark.parametrize("stop", STOPS)
-@pytest.mark.parametrize("tier", ["slot", "ram", "disk"])
+@pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("case", CASES, ids="-".join)
 def test_resumed_equals_cold_bit_for_bit(
     tmp_path: Path,
@@ -62,18 +51,6 @@ def test_resumed_equals_cold_bit_for_bit(
     tier: str,
     stop: int,
 ) -> None:
-    cache = start(tmp_path)
-    reader = Session(models[case], cache, CHUNK)
-    reader.read(PROMPT, stop)
-    flush(cache)
-    restart = {
-        "slot": lambda: reader,
-        "ram": lambda: Session(models[case], cache, CHUNK),
-        "disk": lambda: Session(models[case], restarted(cache, tmp_path), CHUNK),
-    }
-    session = restart[tier]()
-    logits, usage = session.answer(PROMPT, NUM_ANSWER_TOKENS)
-    assert usage.reused_tokens == stop
-    assert session.log.latest()[-1].resumed_from == tier
-    assert_equal_bits(logits, cold[case])
-    session.runner._cache.close()
+    assert_resumed_equals_cold(
+        tmp_path, models[case], CHUNK, tier=tier, stop=stop, cold=cold[case]
+    )
