@@ -68,8 +68,7 @@ class Machine:
 
 def misfit(plan: EnginePlan, machine: Machine) -> Misfit | None:
     """Say what does not fit; None where all does, or nobody can tell."""
-    on_gpu = plan.device != "cpu"
-    room = _room(machine.gpu if on_gpu else machine.ram)
+    room = _device_room(plan, machine)
     if room is not None and plan.device_bytes > room:
         longest = plan.longest_context(room)
         if longest < SMALLEST_CONTEXT:
@@ -118,7 +117,7 @@ def with_settings(plan: EnginePlan, settings: Mapping[str, Any]) -> EnginePlan:
 
 def suggested_settings(plan: EnginePlan, machine: Machine) -> dict[str, Any]:
     """Return the usual settings as far as they fit: the exactest weights first, then of what is left the context."""
-    room = _room(machine.gpu if plan.device != "cpu" else machine.ram)
+    room = _device_room(plan, machine)
     weights = _suggested_weights(plan, machine)
     plan = plan.with_weights(weights)
     context = min(DEFAULT_CONTEXT_LENGTH, plan.model.context_length)
@@ -147,7 +146,7 @@ def suggested_settings(plan: EnginePlan, machine: Machine) -> dict[str, Any]:
 
 def _suggested_weights(plan: EnginePlan, machine: Machine) -> Weights:
     """Return the exactest format that fits and answers quickly; where none does both, the quickest that fits."""
-    room = _room(machine.gpu if plan.device != "cpu" else machine.ram)
+    room = _device_room(plan, machine)
     fitting = _fitting_weights(plan, room)
     if not fitting:
         return DEFAULT_WEIGHTS
@@ -234,6 +233,11 @@ def _freed(memory: DeviceMemory | None, nbytes: int) -> DeviceMemory | None:
         return None
     available = min(memory.total_bytes, memory.available_bytes + nbytes)
     return memory._replace(available_bytes=available)
+
+
+def _device_room(plan: EnginePlan, machine: Machine) -> int | None:
+    """Return the bytes that a plan may take where its weights lie."""
+    return _room(machine.ram if plan.device == "cpu" else machine.gpu)
 
 
 def _room(memory: DeviceMemory | None) -> int | None:
