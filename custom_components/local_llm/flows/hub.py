@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple, override
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import probatio
 
@@ -121,9 +121,8 @@ class HubFlow(WeightsFlow):
         """Whether the model is one of a hub that is not here yet."""
         return bool(self._origin and not self._model)
 
-    @override
     def _bytes_to_come(self) -> int:
-        """Say how much the download will take."""
+        """Say how much of the disk the model itself will still take; blocks."""
         if not (self._found and self._is_to_come()):
             return 0
         here = unfinished_folder(models_folder(self.hass), self._found.model)

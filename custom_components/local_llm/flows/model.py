@@ -53,10 +53,6 @@ class ModelFlow(ConfigFlow):
     async def _async_finish(self, settings: dict[str, Any]) -> ConfigFlowResult:
         """Store the entry with these settings of the engine."""
 
-    def _bytes_to_come(self) -> int:
-        """Say how much of the disk the model itself will still take; blocks."""
-        return 0
-
     async def async_step_install(
         self, user_input: dict[str, Any] | None = None
     ) -> ConfigFlowResult:
