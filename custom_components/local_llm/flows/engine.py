@@ -76,26 +76,30 @@ class EngineFlow(HubFlow):
     ) -> ConfigFlowResult:
         """Say what the model needs and what this machine has, and ask for the device and what the engine may use of it."""
         machine = await self._async_machine()
-        suggested = await self._async_suggested(machine)
         if user_input:
-            settings, refusal = (
-                user_input,
-                await self._async_refusal(user_input, machine),
-            )
-        elif self._failure:
+            refusal = await self._async_refusal(user_input, machine)
+            if refusal is None:
+                context_length = int(user_input[CONF_CONTEXT_LENGTH])
+                return await self._async_settled(
+                    {**user_input, CONF_CONTEXT_LENGTH: context_length}
+                )
+            return await self._async_form(machine, user_input, refusal)
+        if self._failure:
             # The weights could not be converted; others perhaps can.
             detail = {"detail": self._failure.detail}
-            settings = self._settings
             refusal = Misfit(self._failure.key, CONF_WEIGHTS, detail)
-        else:
-            settings, refusal = suggested, None
-        if user_input and refusal is None:
-            return await self._async_settled(
-                {
-                    **user_input,
-                    CONF_CONTEXT_LENGTH: int(user_input[CONF_CONTEXT_LENGTH]),
-                }
-            )
+            return await self._async_form(machine, self._settings, refusal)
+        return await self._async_form(machine)
+
+    async def _async_form(
+        self,
+        machine: Machine,
+        settings: dict[str, Any] | None = None,
+        refusal: Misfit | None = None,
+    ) -> ConfigFlowResult:
+        """Show the form with `settings`, and what is wrong with them; without, with what is suggested."""
+        suggested = await self._async_suggested(machine)
+        settings = settings or suggested
         num_satellites = len(self.hass.states.async_all(SATELLITE_DOMAIN))
         return self.async_show_form(
             step_id="engine",
