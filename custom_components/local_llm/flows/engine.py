@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, override
+from typing import Any, override
 
 import probatio
 
@@ -46,15 +46,11 @@ from ..machine.fit import (
     misfit,
     needs_in_words,
     suggested_settings,
-    with_settings,
 )
 from ..machine.model_check import async_check_device, async_machine
 from ..runtime import LocalLlmConfigEntry, cache_folder
 from ..weights.kept import weights_folder
 from .hub import HubFlow
-
-if TYPE_CHECKING:
-    from local_llm_engine.service import EnginePlan
 
 _GIB_SELECTOR = NumberSelector(
     NumberSelectorConfig(
@@ -116,11 +112,6 @@ class EngineFlow(HubFlow):
                 **(refusal.placeholders if refusal else {}),
             },
         )
-
-    def _plan(self, settings: Mapping[str, Any]) -> EnginePlan:
-        """Return what the model needs with these settings, as far as can be known here."""
-        plans = self._facts.plans
-        return with_settings(plans.get(settings[CONF_DEVICE], plans["cpu"]), settings)
 
     async def _async_refusal(
         self, settings: dict[str, Any], machine: Machine

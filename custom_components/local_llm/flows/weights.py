@@ -1,17 +1,21 @@
 """The step that converts a model's weights before its entry is made, where people see how far it is and can end it."""
 
 import asyncio
-from typing import Any, override
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, override
 
 from homeassistant.config_entries import ConfigFlowResult
 from homeassistant.const import CONF_DEVICE, CONF_MODEL
 from homeassistant.core import CALLBACK_TYPE, callback
 
-from ..const import CONF_WEIGHTS, DOMAIN
-from ..machine.fit import gib
+from ..const import DOMAIN
+from ..machine.fit import gib, with_settings
 from ..weights.conversion import WeightsConversion
 from ..weights.kept import async_hold, async_remove_unused_weights, weights_folder
 from .model import ModelFlow
+
+if TYPE_CHECKING:
+    from local_llm_engine.service import EnginePlan
 
 
 class WeightsFlow(ModelFlow):
@@ -27,8 +31,7 @@ class WeightsFlow(ModelFlow):
         self, user_input: dict[str, Any] | None = None
     ) -> ConfigFlowResult:
         """Convert the weights, unless they stay as they are."""
-        plan = self._facts.plans[self._settings[CONF_DEVICE]]
-        plan = plan.with_weights(self._settings[CONF_WEIGHTS])
+        plan = self._plan(self._settings)
         if plan.weights == "bf16":
             return await self.async_step_finish()
         return self._progress(
@@ -55,6 +58,11 @@ class WeightsFlow(ModelFlow):
             self.hass.async_create_task(
                 self._async_clear_up(), name=f"{DOMAIN} clear up"
             )
+
+    def _plan(self, settings: Mapping[str, Any]) -> EnginePlan:
+        """Return what the model needs with these settings, as far as can be known here."""
+        plans = self._facts.plans
+        return with_settings(plans.get(settings[CONF_DEVICE], plans["cpu"]), settings)
 
     async def _async_convert(self) -> None:
         """Convert; closing the form cancels this, and ends the conversion."""
