@@ -21,6 +21,7 @@ from ..hub.models import finish, finished_folder, models_folder, unfinished_fold
 from ..machine.disk_room import nbytes_in, require_room
 from ..machine.fit import gib
 from ..machine.model_check import ModelFacts, check_model
+from ..share_reporter import ShareReporter
 from .weights import WeightsFlow
 
 if TYPE_CHECKING:
@@ -54,7 +55,6 @@ class HubFlow(WeightsFlow):
 
     _found: _Found | None = None
     _asked: dict[str, str]
-    _shown: float = 0.0
 
     async def async_step_hub(
         self, user_input: dict[str, Any] | None = None
@@ -168,20 +168,17 @@ class HubFlow(WeightsFlow):
             # Somebody else's form has brought it meanwhile.
             return folder
         unfinished = unfinished_folder(models, model)
+        report = ShareReporter(
+            self.hass, self.async_update_progress, step=_PROGRESS_STEP
+        )
         _hub(self._asked).download(
             model,
             unfinished,
-            lambda nbytes: self._report(nbytes / max(1, model.nbytes)),
+            lambda nbytes: report(nbytes / max(1, model.nbytes)),
             is_cancelled,
         )
         check_model(str(unfinished))
         return finish(models, model)
-
-    def _report(self, share: float) -> None:
-        """Tell Home Assistant how far a download is."""
-        if abs(share - self._shown) >= _PROGRESS_STEP:
-            self._shown = share
-            self.hass.loop.call_soon_threadsafe(self.async_update_progress, share)
 
 
 def _look(asked: dict[str, str], models: Path) -> _Found:

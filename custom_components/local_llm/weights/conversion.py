@@ -1,7 +1,7 @@
 """Converts the weights of an entry, off the event loop, with progress and an early end where nobody waits any more."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 import threading
 from typing import Any, Final
@@ -13,14 +13,13 @@ from homeassistant.util.hass_dict import HassKey
 from ..engine_settings import engine_config
 from ..failures import EngineUnavailableError, load_failure
 from ..machine.model_check import engine_class, model_folder
+from ..share_reporter import OnShare, ShareReporter
 from ..stoppable import async_run_stoppable
 from .kept import weights_folder
 
 # One conversion at a time writes into a folder; who comes second finds what the first has made.
 _LOCKS: HassKey[dict[Path, asyncio.Lock]] = HassKey("local_llm_conversions")
 _STEP: Final = 0.01
-
-type OnShare = Callable[[float], None]
 
 
 class WeightsConversion:
@@ -33,7 +32,7 @@ class WeightsConversion:
         self._hass = hass
         self._data = data
         self._folder = weights_folder(hass, data)
-        self._reporter = _Reporter(hass, on_share)
+        self._reporter = ShareReporter(hass, on_share, step=_STEP)
         self._stopped = threading.Event()
         # Held while the thread works
         self._working = threading.Lock()
@@ -67,17 +66,3 @@ class WeightsConversion:
                 )
             except Exception as err:
                 raise EngineUnavailableError(load_failure(err)) from err
-
-
-class _Reporter:
-    """Brings the share that is done to the event loop, percent by percent."""
-
-    def __init__(self, hass: HomeAssistant, on_share: OnShare) -> None:
-        self._hass = hass
-        self._on_share = on_share
-        self._told = 0.0
-
-    def __call__(self, share: float) -> None:
-        if share - self._told >= _STEP or share == 1:
-            self._told = share
-            self._hass.loop.call_soon_threadsafe(self._on_share, share)
