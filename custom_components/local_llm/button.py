@@ -8,7 +8,7 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 
 from .engine_entity import EngineEntity
-from .failures import EnginePreparingError, request_failure
+from .failures import request_failure
 from .runtime import LocalLlmConfigEntry
 from .weights.preparation import EngineInPreparation
 
@@ -46,5 +46,5 @@ class WarmUpNowButton(EngineEntity, ButtonEntity):
             HomeAssistantError: the engine is still being made ready.
         """
         if isinstance(self._engine, EngineInPreparation):
-            raise request_failure(EnginePreparingError(self._engine.percent_done))
+            raise request_failure(self._engine.refusal())
         self._warm_up.async_run_now()

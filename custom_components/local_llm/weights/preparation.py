@@ -39,17 +39,21 @@ class EngineInPreparation:
         """How much of the weights is converted."""
         return int(100 * self.share_done)
 
+    def refusal(self) -> EnginePreparingError:
+        """Return the error that everybody gets who asks something of it."""
+        return EnginePreparingError(self.percent_done)
+
     def generate(self, request: ChatRequest) -> AsyncGenerator[Delta]:
         """Say that there are no answers yet."""
-        raise EnginePreparingError(self.percent_done)
+        raise self.refusal()
 
     async def warm_up(self, request: ChatRequest) -> Usage:
         """Say that nothing can be read yet."""
-        raise EnginePreparingError(self.percent_done)
+        raise self.refusal()
 
     async def inspect(self, request: ChatRequest) -> Inspection:
         """Say that nothing is known yet."""
-        raise EnginePreparingError(self.percent_done)
+        raise self.refusal()
 
     def add_record_listener(
         self, listener: Callable[[CallRecord], object]
@@ -100,7 +104,7 @@ class EngineInPreparation:
             active_requests=0,
             queued_requests=0,
             records=(),
-            notices=(f"the weights are being converted: {self.percent_done} %",),
+            notices=(str(self.refusal()),),
         )
 
 
@@ -108,7 +112,6 @@ async def async_prepare(
     hass: HomeAssistant, entry: LocalLlmConfigEntry, engine: EngineInPreparation
 ) -> None:
     """Convert the weights of a loaded entry, then load it anew: with its engine, or with the reason why there is none."""
-
     insight = entry.runtime_data.insight
     try:
         await engine.async_convert(hass, entry.data, insight.async_tell)
