@@ -51,7 +51,7 @@ class SafetensorsFolder:
             files = sorted(set(weight_map.values()))
             _require_shards(folder, files)
             stamps = [FileStamp.of(folder / file) for file in files]
-            return cls(_read_shards(folder, weight_map), stamps)
+            return cls(_read_shards(folder, files, weight_map), stamps)
         single = folder / SINGLE_FILE
         if not single.exists():
             raise WeightFormatError(
@@ -132,9 +132,11 @@ def _require_shards(folder: Path, file_names: Iterable[str]) -> None:
             )
 
 
-def _read_shards(folder: Path, weight_map: Mapping[str, str]) -> dict[str, TensorInfo]:
+def _read_shards(
+    folder: Path, file_names: Iterable[str], weight_map: Mapping[str, str]
+) -> dict[str, TensorInfo]:
     infos: dict[str, TensorInfo] = {}
-    for file_name in sorted(set(weight_map.values())):
+    for file_name in file_names:
         file = folder / file_name
         for info in read_header(file):
             listed = weight_map.get(info.name)
