@@ -85,42 +85,48 @@ async def house(hass: HomeAssistant, home: None) -> None:
     await async_move_in(hass)
 
 
+def new_entry(
+    agent: dict[str, Any] | None = None,
+    options: dict[str, Any] | None = None,
+    **settings: Any,
+) -> MockConfigEntry:
+    """Make an entry with one agent; nothing runs by itself unless the options say so."""
+    return MockConfigEntry(
+        domain=DOMAIN,
+        minor_version=LocalLlmConfigFlow.MINOR_VERSION,
+        title="Local LLM (nano)",
+        data={
+            CONF_MODEL: BUILTIN_MODEL,
+            CONF_DEVICE: "cpu",
+            CONF_CONTEXT_LENGTH: 8192,
+            CONF_PROMPT_CACHE_GIB: 0.0625,
+            CONF_DISK_CACHE_GIB: 0.0625,
+            CONF_WEIGHTS: "auto",
+            CONF_KV_CACHE: "bf16",
+            **settings,
+        },
+        options={CONF_WARM_UP: False} if options is None else options,
+        subentries_data=[
+            ConfigSubentryData(
+                subentry_type="conversation",
+                data={**default_agent_data(BUILTIN_MODEL), **(agent or {})},
+                title="Local LLM",
+                unique_id=None,
+            )
+        ],
+    )
+
+
 @pytest.fixture
 async def add_entry(hass: HomeAssistant, home: None) -> AsyncGenerator[AddEntry]:
-    """Add an entry with one agent and load it; the preferred assistant asks its agent.
-
-    Nothing runs by itself unless the options say so.
-    """
+    """Add an entry as `new_entry` makes it and load it; the preferred assistant asks its agent."""
 
     async def add(
         agent: dict[str, Any] | None = None,
         options: dict[str, Any] | None = None,
         **settings: Any,
     ) -> MockConfigEntry:
-        entry = MockConfigEntry(
-            domain=DOMAIN,
-            minor_version=LocalLlmConfigFlow.MINOR_VERSION,
-            title="Local LLM (nano)",
-            data={
-                CONF_MODEL: BUILTIN_MODEL,
-                CONF_DEVICE: "cpu",
-                CONF_CONTEXT_LENGTH: 8192,
-                CONF_PROMPT_CACHE_GIB: 0.0625,
-                CONF_DISK_CACHE_GIB: 0.0625,
-                CONF_WEIGHTS: "auto",
-                CONF_KV_CACHE: "bf16",
-                **settings,
-            },
-            options={CONF_WARM_UP: False} if options is None else options,
-            subentries_data=[
-                ConfigSubentryData(
-                    subentry_type="conversation",
-                    data={**default_agent_data(BUILTIN_MODEL), **(agent or {})},
-                    title="Local LLM",
-                    unique_id=None,
-                )
-            ],
-        )
+        entry = new_entry(agent, options, **settings)
         entry.add_to_hass(hass)
         assert await hass.config_entries.async_setup(entry.entry_id)
         await hass.async_block_till_done()

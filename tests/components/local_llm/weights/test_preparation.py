@@ -11,15 +11,9 @@ from unittest.mock import patch
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.local_llm.config_flow import LocalLlmConfigFlow
 from custom_components.local_llm.const import DOMAIN
 from custom_components.local_llm.diagnostics import async_get_config_entry_diagnostics
-from custom_components.local_llm.settings import default_agent_data
-from homeassistant.config_entries import (
-    ConfigEntryDisabler,
-    ConfigEntryState,
-    ConfigSubentryData,
-)
+from homeassistant.config_entries import ConfigEntryDisabler, ConfigEntryState
 from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import HomeAssistantError
 from local_llm_engine.builtin import NANO_PATH
@@ -27,7 +21,7 @@ from local_llm_engine.config import EngineConfig
 from local_llm_engine.errors import ConversionError, NotConvertedError
 from local_llm_engine.service import Engine
 
-from ..conftest import ask, speech
+from ..conftest import ask, new_entry, speech
 from ..held_conversions import HeldConversion, held, kept, kept_of
 from ..scripted import ScriptedEngine, says
 from ..test_init import ENGINE_THREADS, engine_threads
@@ -44,29 +38,8 @@ async def add(hass: HomeAssistant, house: None) -> Any:
     """Add entries with 4-bit weights that nobody has converted yet, as after a backup was restored."""
 
     def add_entry(**data: Any) -> MockConfigEntry:
-        entry = MockConfigEntry(
-            domain=DOMAIN,
-            minor_version=LocalLlmConfigFlow.MINOR_VERSION,
-            title="Local LLM (nano)",
-            data={
-                "model": "builtin",
-                "device": "cpu",
-                "context_length": 4096,
-                "prompt_cache_gib": 0.0625,
-                "disk_cache_gib": 0,
-                "weights": "int4",
-                **data,
-            },
-            options={"warm_up": False},
-            subentries_data=[
-                ConfigSubentryData(
-                    subentry_type="conversation",
-                    data=default_agent_data("builtin"),
-                    title="Local LLM",
-                    unique_id=None,
-                )
-            ],
-        )
+        unconverted = {"context_length": 4096, "disk_cache_gib": 0, "weights": "int4"}
+        entry = new_entry(**unconverted | data)
         entry.add_to_hass(hass)
         return entry
 
