@@ -1,6 +1,6 @@
 """The fixtures of the integration's tests: the real engine with the built-in model, in a small real house."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any
 from unittest.mock import patch
 
@@ -161,6 +161,15 @@ async def scripted(house: None, add_entry: AddEntry) -> AsyncGenerator[AddScript
 
     with patch("custom_components.local_llm.async_load_engine", return_value=engine):
         yield add
+
+
+def suggested_values(form: Mapping[str, Any]) -> dict[str, Any]:
+    """What a form suggests, by the names of the fields for which it does."""
+    return {
+        str(key): key.description["suggested_value"]
+        for key in form["data_schema"].schema
+        if key.description
+    }
 
 
 async def ask(

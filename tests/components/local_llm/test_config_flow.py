@@ -20,7 +20,7 @@ from local_llm_engine.builtin import NANO_PATH
 from local_llm_engine.config import GIB, EngineConfig
 from local_llm_engine.service import DeviceMemory, Engine
 
-from .conftest import AGENT, AddEntry, ask, speech
+from .conftest import AGENT, AddEntry, ask, speech, suggested_values
 
 SETTINGS = {
     "device": "cpu",
@@ -372,11 +372,7 @@ async def test_reconfigure_loads_the_new_model_once(
         form = await go_on(
             hass, await reconfigure(hass, entry, "folder"), model=str(folder)
         )
-        suggested = {
-            str(key): key.description["suggested_value"]
-            for key in form["data_schema"].schema
-        }
-        assert suggested == {
+        assert suggested_values(form) == {
             "device": "cpu",
             "prompt_cache_gib": 0.0625,
             "disk_cache_gib": 0.0625,

@@ -9,7 +9,7 @@ from homeassistant.config_entries import SOURCE_USER, SubentryFlowResult
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType, InvalidData
 
-from ..conftest import AGENT, AddScripted
+from ..conftest import AGENT, AddScripted, suggested_values
 from ..scripted import ScriptedEngine, says
 
 TASK_DATA = {
@@ -67,12 +67,7 @@ async def test_what_the_form_suggests(
 ) -> None:
     """What a task is set up with when an entry is added."""
     form = await add(hass, entry)
-    suggested = {
-        str(key): key.description["suggested_value"]
-        for key in form["data_schema"].schema
-        if key.description
-    }
-    assert suggested == default_task_data(entry.data["model"])
+    assert suggested_values(form) == default_task_data(entry.data["model"])
     await send(
         hass, form, name="Chores", temperature=0, max_tokens=99.0, thinking=False
     )

@@ -16,7 +16,7 @@ from homeassistant.helpers import device_registry as dr, entity_registry as er, 
 from local_llm_engine.errors import InvalidRequestError
 from local_llm_engine.types import CallRecord, Outcome, Purpose
 
-from ..conftest import AGENT, AddScripted, ask
+from ..conftest import AGENT, AddScripted, ask, suggested_values
 from ..scripted import USAGE, ScriptedEngine, says
 
 AGENT_DATA = {
@@ -78,12 +78,7 @@ async def test_what_the_form_suggests_is_an_agent_that_controls(
     hass: HomeAssistant, entry: MockConfigEntry
 ) -> None:
     form = await add(hass, entry)
-    suggested = {
-        str(key): key.description["suggested_value"]
-        for key in form["data_schema"].schema
-        if key.description
-    }
-    assert suggested == default_agent_data(entry.data["model"])
+    assert suggested_values(form) == default_agent_data(entry.data["model"])
 
 
 async def test_change_an_agent(
@@ -246,11 +241,7 @@ async def test_volatile_instructions_can_be_changed(
     menu = await send(hass, form, name="Butler", **AGENT_DATA | {"prompt": CLASSIC})
     form = await send(hass, menu, next_step_id="change")
     assert (form["type"], form["step_id"]) == (FlowResultType.FORM, "user")
-    suggested = {
-        str(key): key.description["suggested_value"]
-        for key in form["data_schema"].schema
-        if key.description
-    }
+    suggested = suggested_values(form)
     assert suggested["prompt"] == CLASSIC
     assert suggested["max_tokens"] == 200
     result = await send(hass, form, name="Butler", **AGENT_DATA)

@@ -23,7 +23,7 @@ from local_llm_engine.config import GIB
 from local_llm_engine.errors import ConversionError
 from local_llm_engine.service import Engine
 
-from ..conftest import AddEntry, ask, speech
+from ..conftest import AddEntry, ask, speech, suggested_values
 from ..fake_hub import FakeHub
 from ..held_conversions import HeldConversion, held, kept, kept_of
 from ..test_config_flow import SETTINGS, finish, go_on, reconfigure, set_memory, start
@@ -149,11 +149,7 @@ async def test_what_has_no_room_any_more_is_told_where_it_can_be_changed(
     assert form["step_id"] == "engine"
     assert form["errors"] == {"weights": "weights_not_kept"}
     assert "3 bytes have no room" in form["description_placeholders"]["detail"]
-    suggested = {
-        str(key): key.description["suggested_value"]
-        for key in form["data_schema"].schema
-    }
-    assert suggested == INT4
+    assert suggested_values(form) == INT4
     result = await go_on(hass, form, **{**INT4, "weights": "auto"})
     await hass.async_block_till_done()
     assert result["type"] is FlowResultType.CREATE_ENTRY
@@ -192,11 +188,7 @@ async def test_a_small_disk_is_asked_for_what_fits(hass: HomeAssistant) -> None:
     usage = shutil.disk_usage("/")._replace(free=int(3.6 * GIB))
     with patch("shutil.disk_usage", return_value=usage):
         form = await start(hass, "builtin")
-    suggested = {
-        str(key): key.description["suggested_value"]
-        for key in form["data_schema"].schema
-    }
-    assert suggested["disk_cache_gib"] == 2.5
+    assert suggested_values(form)["disk_cache_gib"] == 2.5
 
 
 async def test_a_small_memory_is_told_which_bits_fit(
