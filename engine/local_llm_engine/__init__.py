@@ -19,6 +19,12 @@ Imports go down only: service, chat | runtime, models, cache | weights, ops, con
 
 import os
 
-# OpenMP reads this once, when torch is first imported. Its threads would otherwise spin while they wait
-# for each other, and starve everything else on a busy machine: Home Assistant's loop, and themselves.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# OpenMP reads these once, when torch is first imported. Its threads would otherwise spin for milliseconds while they
+# wait for each other, and starve everything else on a busy machine: Home Assistant's loop, and themselves. Not to spin
+# at all is no answer either: to fall asleep and be woken takes longer than many of a model's operations, a third of
+# a decode step in all. So they spin for some 30 microseconds. Whoever has chosen a policy keeps it.
+# The policy itself counts only where more such threads are alive than there are processors, as when a second engine, or
+# a thread that converted weights, still has its own: "active" is for 10 microseconds then, "passive" not at all.
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ["OMP_WAIT_POLICY"] = "ACTIVE"
+    os.environ.setdefault("GOMP_SPINCOUNT", "3000")

@@ -22,7 +22,7 @@ from local_llm_engine.errors import EngineError
 
 from .ranks import Rank
 
-LAYOUT_VERSION = 2
+LAYOUT_VERSION = 3
 SUFFIX = ".safetensors"
 TOKENS = "tokens"
 # A header lists a few tensors a layer: some 20 KB for the largest models.

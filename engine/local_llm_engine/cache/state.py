@@ -16,7 +16,7 @@ from .kv_state import KVState
 class DeltaState:
     """The recurrent state of one Gated DeltaNet layer.
 
-    `conv`: the last kernel - 1 inputs of the causal convolution, [C, kernel - 1], in the model's dtype.
+    `conv`: the last kernel - 1 inputs of the causal convolution, [kernel - 1, C], oldest first, in the model's dtype.
     `delta`: the delta rule's memory, [HV, K, V], float32. Both zero before the first token.
     """
 
@@ -33,7 +33,7 @@ class DeltaState:
     ) -> None:
         """Start empty."""
         self.conv = torch.zeros(
-            num_channels, kernel_size - 1, dtype=dtype, device=device
+            kernel_size - 1, num_channels, dtype=dtype, device=device
         )
         self.delta = torch.zeros(
             num_heads, key_dim, value_dim, dtype=torch.float32, device=device

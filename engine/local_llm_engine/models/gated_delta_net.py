@@ -111,11 +111,11 @@ class GatedDeltaNet:
         num_tokens = inputs.mixed.shape[0]
         one_row = num_tokens == 1
         convolve = causal_conv_one_row if one_row else causal_conv
-        convolved, conv_state = convolve(inputs.mixed, self._conv_weight, state.conv)
+        convolved = convolve(inputs.mixed, self._conv_weight, state.conv)
         query, key, value = torch.split(convolved, self._sizes, dim=-1)
         apply_rule = gated_delta_rule_recurrent if one_row else gated_delta_rule_chunked
         step = functional.softplus(inputs.step.float() + self._step_bias)
-        output, delta_state = apply_rule(
+        output = apply_rule(
             query.view(num_tokens, -1, self._key_dim),
             key.view(num_tokens, -1, self._key_dim),
             value.view(num_tokens, -1, self._value_dim),
@@ -123,8 +123,6 @@ class GatedDeltaNet:
             inputs.strength.float().sigmoid(),
             state.delta,
         )
-        state.conv.copy_(conv_state)
-        state.delta.copy_(delta_state)
         gate = inputs.gate.view(output.shape)
         gated = gated_rms_norm(output, gate, self._norm_scale, self._epsilon)
         return gated.view(num_tokens, -1)

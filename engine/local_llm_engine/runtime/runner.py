@@ -188,22 +188,30 @@ class Runner:
             hidden = self._stretches.read_on(sequence, stretch, slot)
             if hidden is None:
                 return
-        if end in checkpoints:
-            self._store(sequence)
-        if end < sequence.target:
-            return
-        sequence.prefilled_at = time.perf_counter()
-        sequence.phase = Phase.DECODE
-        if sequence.answers:
+        is_worth_keeping = end in checkpoints
+        if sequence.answers and end == sequence.target:
             assert hidden is not None
-            self._choose(sequence, hidden)
-        else:
+            self._choose_first(sequence, hidden, is_worth_keeping)
+            return
+        if is_worth_keeping:
+            self._store(sequence)
+        if end == sequence.target:
+            sequence.prefilled_at = time.perf_counter()
             is_guess = sequence.purpose is Purpose.PREFETCH
             if not is_guess:
                 self._cache.pin(slot, sequence.reader)
             self._finish(
                 sequence, FinishReason.STOP, "prefetched" if is_guess else "warmed_up"
             )
+
+    def _choose_first(
+        self, sequence: Sequence, hidden: Tensor, is_worth_keeping: bool
+    ) -> None:
+        """Begin an answer; its first token goes out before the state is copied, which takes milliseconds."""
+        sequence.phase = Phase.DECODE
+        self._choose(sequence, hidden)
+        if is_worth_keeping and sequence.phase is Phase.DECODE:
+            self._store(sequence)
 
     def _decode(self, sequence: Sequence) -> None:
         """Read the last token chosen and choose the next."""
@@ -220,11 +228,15 @@ class Runner:
             )
         allowed = sequence.guide.allowed() if sequence.guide else None
         token_id = self._samplers[sequence].sample(logits, sequence.answer, allowed)
-        if token_id in sequence.end_token_ids:
+        is_end = token_id in sequence.end_token_ids
+        if sequence.guide and not is_end:
+            sequence.guide.accept(token_id)
+        if not sequence.answer:
+            # Before what may end here is kept: nobody waits for that.
+            sequence.prefilled_at = time.perf_counter()
+        if is_end:
             self._finish(sequence, FinishReason.STOP, "stop")
             return
-        if sequence.guide:
-            sequence.guide.accept(token_id)
         sequence.answer.append(token_id)
         sequence.emit(TokenEvent(token_id))
         if len(sequence.answer) >= sequence.max_tokens:

@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 import random
+import time
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -139,7 +142,7 @@ def model() -> Model:
 
 
 def make_long_house() -> Prompt:
-    """A satellite's second question in a house of 60 rooms, as the integration lays it out."""
+    """A satellite's second question in a house of more than 100 rooms, as the integration lays it out."""
     rooms = tuple(
         f"{floor} {room}" for floor in FLOORS for room in (*ROOMS, "Attic", "Study")
     )
@@ -157,7 +160,10 @@ def make_long_house() -> Prompt:
     return ChatFormat.load(NANO_PATH).prepare(ChatRequest(messages=messages))
 
 
-FLOORS = ("Upper", "Lower", "Old", "New", "Garden", "Guest")
+FLOORS = (
+    *("Upper", "Lower", "Old", "New", "Garden", "Guest"),
+    *("North", "South", "East", "West", "Summer"),
+)
 LONG_HOUSE = make_long_house()
 LENGTH = len(LONG_HOUSE.token_ids)
 HOUSE = make_prompt(random_tokens(1_000, 1), [300, 640, 860, 864, 927, 980])
@@ -310,6 +316,45 @@ def test_a_request_cancelled_right_after_its_answer_stays_warm(model: Model) -> 
     ]
     going_on = make_prompt([*HOUSE.token_ids, *tokens, 9], list(HOUSE.breakpoints))
     assert session.answer(going_on)[1].reread_tokens <= 2
+
+
+def test_the_first_token_goes_out_before_the_prompt_is_kept(model: Model) -> None:
+    """Whoever waits for it does not wait for a copy of the state; the copy is there before the second."""
+    session = Session(model, PromptCache(ENOUGH_BYTES))
+    sequence = session.sequence(HOUSE, max_tokens=50)
+    known_at_tokens: list[int] = []
+
+    def note(event: SequenceEvent) -> None:
+        if isinstance(event, TokenEvent):
+            known_at_tokens.append(session.runner.known(HOUSE.token_ids)[0])
+
+    sequence.emit = note
+    while len(known_at_tokens) < 2:
+        session.run(sequence, steps=1)
+    assert known_at_tokens == [HOUSE.breakpoints[-1], len(HOUSE.token_ids)]
+
+
+@pytest.mark.parametrize("ends", ["at its limit", "at once"])
+def test_the_time_to_the_first_token_leaves_out_what_is_kept_after_it(
+    model: Model, ends: str
+) -> None:
+    """Also where the answer ends there."""
+    cache = PromptCache(ENOUGH_BYTES)
+    session = Session(model, cache)
+    session.run(session.sequence(HOUSE, max_tokens=0))
+    sequence = session.sequence(HOUSE, max_tokens=1)
+    if_at_once = frozenset(range(model.summary.vocab_size))
+    sequence.end_token_ids = {"at once": if_at_once}.get(ends, frozenset())
+    kept_at: list[float] = []
+
+    def keep(*_: Any) -> None:
+        kept_at.append(time.perf_counter())
+
+    with patch.object(cache, "store", keep):
+        session.run(sequence)
+    usage = session.log.latest()[-1].usage
+    first_at = sequence.accepted_at + usage.time_to_first_token_seconds
+    assert first_at <= kept_at[-1]
 
 
 def interleavings() -> list[Callable[[Session, Sequence, Sequence], None]]:

@@ -13,7 +13,7 @@ def gated_delta_rule_reference(
     decay: Tensor,
     beta: Tensor,
     state: Tensor,
-) -> tuple[Tensor, Tensor]:
+) -> Tensor:
     """Apply S = exp(g) S; S = S + k (beta (v - S^T k))^T; o = S^T q to one token after another.
 
     Arithmetic of arXiv:2412.06464, equation 10, with the memory transposed to [K, V]. Shapes and
@@ -26,8 +26,8 @@ def gated_delta_rule_reference(
     key = l2_norm(key.float()).repeat_interleave(group, dim=1)
     outputs = []
     for q, k, v, g, b in zip(query, key, value.float(), decay, beta, strict=True):
-        state = state * g.exp()[:, None, None]
+        state.mul_(g.exp()[:, None, None])
         remembered = torch.einsum("hkv,hk->hv", state, k)
-        state = state + torch.einsum("hk,hv->hkv", k, b[:, None] * (v - remembered))
+        state.add_(torch.einsum("hk,hv->hkv", k, b[:, None] * (v - remembered)))
         outputs.append(torch.einsum("hkv,hk->hv", state, q))
-    return torch.stack(outputs).to(value.dtype), state
+    return torch.stack(outputs).to(value.dtype)
