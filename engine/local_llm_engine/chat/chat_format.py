@@ -76,6 +76,7 @@ class ChatFormat:
                 },
                 forms=_call_forms(template),
                 respell=tokenizer.respell,
+                has_phrases=tokenizer.has_token_with("<parameter="),
             ),
             end_token_ids=end_token_ids,
             vocab_size=vocab_size,
@@ -103,7 +104,7 @@ class ChatFormat:
         vocab_size = _vocab_size(config, folder)
         if tokenizer.num_ids > vocab_size:
             raise ChatTemplateError(
-                f"{folder / 'tokenizer.json'} has token ids up to {tokenizer.num_ids - 1}; "
+                f"{folder / 'tokenizer.json'} has token ids up to {shown(tokenizer.num_ids - 1)}; "
                 f"the model's vocab_size is {vocab_size}"
             )
         return cls(
@@ -141,6 +142,10 @@ class ChatFormat:
     def notices(self) -> tuple[str, ...]:
         """What answers could not be held to, oldest first."""
         return self._constraints.notices
+
+    def prepare_guides(self) -> None:
+        """Do ahead what the first guide would otherwise wait for, up to a second, and other threads with it."""
+        self._constraints.prepare()
 
     def guide(self, request: ChatRequest) -> CallGuide | AnswerGuide | None:
         """Make what holds the answer to a request to its schema, or its calls to their tools; None for neither.

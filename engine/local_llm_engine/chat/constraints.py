@@ -6,6 +6,7 @@ goes without. Knows nothing of prompts. Safe to use from several threads.
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 import hashlib
 import json
 import logging
@@ -53,7 +54,7 @@ class Constraints:
         end_token_ids: frozenset[int],
         vocab_size: int,
     ) -> None:
-        """Lay nothing out yet: that is done when first an answer is held to something."""
+        """Lay nothing out yet: `prepare` does, or else the first answer that is held to something."""
         self.notices: tuple[str, ...] = ()
         self._tokenizer = tokenizer
         self._writer = writer
@@ -62,6 +63,16 @@ class Constraints:
         self._lock = threading.Lock()
         self._vocabulary: LLTokenizer | None = None
         self._kept: OrderedDict[str, LLMatcher | GrammarError] = OrderedDict()
+
+    def prepare(self) -> None:
+        """Lay the model's tokens out before anybody waits for them.
+
+        The library lets no other Python thread run meanwhile, a tenth of a second or more for a large vocabulary:
+        that is better spent at a load than in the middle of a question. What fails here fails again for every answer
+        that is held, and is told there.
+        """
+        with self._lock, suppress(GrammarError):
+            self._tokens()
 
     def guide(
         self, request: ChatRequest, thinking: Thinking
@@ -157,14 +168,14 @@ class Constraints:
         if len(grammar) > _LONGEST_GRAMMAR:
             raise GrammarError("it is too large")
         limits = LLParserLimits(verbose_errors=False)
+        tokens = self._tokens()
         try:
-            matcher = LLMatcher(self._tokens(), grammar, log_level=0, limits=limits)
+            matcher = LLMatcher(tokens, grammar, log_level=0, limits=limits)
             # What nothing can satisfy is found at the first token.
             first = matcher.deep_copy()
             first.compute_bitmask()
         except BaseException as err:
-            # A panic of the library is no Exception; it ends this request only.
-            raise GrammarError(f"the library failed: {reason_of(str(err))}") from err
+            raise _failure(err) from err
         if first.is_error():
             reason = reason_of(first.get_error())
             raise GrammarError(
@@ -173,15 +184,24 @@ class Constraints:
         return matcher
 
     def _tokens(self) -> LLTokenizer:
-        """Lay the model's tokens out for the library, once: a second's work for a large vocabulary."""
+        """Lay the model's tokens out for the library, once: a second's work for a large vocabulary.
+
+        Raises:
+            GrammarError: the library cannot.
+        """
         if self._vocabulary is None:
             end_token_ids = sorted(self._end_token_ids)
-            vocabulary = _Vocabulary(
-                self._tokenizer, self._vocab_size, end_token_ids[0]
-            )
-            self._vocabulary = LLTokenizer(
-                TokenizerWrapper(vocabulary), eos_token=end_token_ids, slices=_SLICES
-            )
+            try:
+                vocabulary = _Vocabulary(
+                    self._tokenizer, self._vocab_size, end_token_ids[0]
+                )
+                self._vocabulary = LLTokenizer(
+                    TokenizerWrapper(vocabulary),
+                    eos_token=end_token_ids,
+                    slices=_SLICES,
+                )
+            except BaseException as err:
+                raise _failure(err) from err
         return self._vocabulary
 
     def _opening(self) -> Opening:
@@ -198,6 +218,16 @@ class Constraints:
         if text not in self.notices:
             _LOGGER.warning("Of the model's answers, %s", text)
             self.notices = (*self.notices, text)[-_KEPT_NOTICES:]
+
+
+def _failure(err: BaseException) -> GrammarError:
+    """Make the library's fault one that ends a request only; a panic of it is no Exception.
+
+    What ends a process or its thread is passed on: it comes at any line, of the library or not.
+    """
+    if isinstance(err, (KeyboardInterrupt, SystemExit)):
+        raise err
+    return GrammarError(f"the library failed: {reason_of(str(err))}")
 
 
 class _Vocabulary:

@@ -9,9 +9,17 @@ from typing import Any
 
 from tokenizers import Encoding, Tokenizer as Encoder
 
-from local_llm_engine.errors import ChatTemplateError, InvalidRequestError, in_one_line
+from local_llm_engine.errors import (
+    ChatTemplateError,
+    InvalidRequestError,
+    in_one_line,
+    shown,
+)
 
 _PANIC = "PanicException"
+# Of one stretch of text, in bytes. The library takes some 200 bytes of memory for each while it works; 262,144
+# tokens of English are about 1.2 MB.
+_MAX_STRETCH_BYTES = 2_000_000
 
 # What the tokenizer must not do on its own: find control tokens, shift offsets, cut or fill up.
 _WITHOUT: dict[str, Any] = {
@@ -26,10 +34,16 @@ def build_encoder(specification: Mapping[str, Any]) -> Encoder:
     """Build a tokenizer.
 
     Raises:
-        ChatTemplateError: the library cannot.
+        ChatTemplateError: the library cannot, or would end the process.
     """
+    model = specification.get("model")
+    _require_whole_words(model)
+    built = {**specification, **_WITHOUT}
+    if isinstance(model, dict):
+        # Merges left out at random are for training (BPE-dropout); the same text must become the same tokens here.
+        built["model"] = {**model, "dropout": None}
     try:
-        return Encoder.from_str(json.dumps({**specification, **_WITHOUT}))
+        return Encoder.from_str(json.dumps(built))
     except BaseException as err:  # the library raises nothing more precise
         _require_of_library(err)
         raise ChatTemplateError(
@@ -37,12 +51,28 @@ def build_encoder(specification: Mapping[str, Any]) -> Encoder:
         ) from err
 
 
+def _require_whole_words(model: Any) -> None:
+    """Refuse what byte-level BPE has no use for, and what ends the process where it splits a character."""
+    for name in ("continuing_subword_prefix", "end_of_word_suffix"):
+        affix = model.get(name) if isinstance(model, dict) else None
+        if affix:
+            raise ChatTemplateError(
+                f"only byte-level BPE tokenizers are supported; this one's {name} is {shown(affix)}, not empty"
+            )
+
+
 def encode(encoder: Encoder, text: str) -> Encoding:
     """Tokenize a text.
 
     Raises:
-        InvalidRequestError: the library gives up on it, as for a pattern that would look at the text for ever.
+        InvalidRequestError: it is longer than any prompt; or the library gives up on it, as for a pattern that would
+            look at the text for ever.
     """
+    size = len(text.encode()) if len(text) > _MAX_STRETCH_BYTES // 4 else 0
+    if size > _MAX_STRETCH_BYTES:
+        raise InvalidRequestError(
+            f"a text of {size:,} bytes is too long for a prompt; at most {_MAX_STRETCH_BYTES:,} can be read at once"
+        )
     try:
         return encoder.encode(text, add_special_tokens=False)
     except BaseException as err:

@@ -18,6 +18,10 @@ _THOUGHT = text_without((THINK_END[1:],))
 # Models leave a line free behind a thought, and begin each call on a line of its own.
 _GAP = r"/[ \n]{1,3}/"
 
+# Where only one text can come, the library allows none but the tokens that the tokenizer makes of it, and looks back
+# over four of them for a longer one that goes on from there. A phrase of many tokens would never be allowed.
+_UNFORCED = '%llguidance {"no_forcing": true}'
+
 
 class Thinking(Enum):
     """Where an answer's thoughts are."""
@@ -32,12 +36,14 @@ class GrammarWriter:
     """What grammars for one model have in common.
 
     `control_ids` are the ids of the markup that the tokenizer has tokens for; `forms` those in which the model may
-    write a call; `respell` writes a text as the model's tokenizer does.
+    write a call; `respell` writes a text as the model's tokenizer does; `has_phrases` says whether it has tokens for
+    tags together with what is around them.
     """
 
     control_ids: Mapping[str, int]
     forms: Sequence[CallForm]
     respell: Respell
+    has_phrases: bool
 
     def call(self, tools: Sequence[ToolSpec], loose: frozenset[str]) -> str:
         """Write what follows <tool_call>, up to and with </tool_call>.
@@ -46,7 +52,7 @@ class GrammarWriter:
             GrammarError: a tool's parameters cannot be held; with its name in `loose` they need not be.
         """
         rules = self._call_rules(tools, loose)
-        return "\n".join(("start: call", *rules))
+        return "\n".join((*self._options(), "start: call", *rules))
 
     def answer(
         self,
@@ -73,7 +79,12 @@ class GrammarWriter:
             said = f"({self._markup(THINK)} thought {_GAP}?)? {said}"
         if thinking is not Thinking.NONE:
             rules.append(f"thought: {self._thought()}")
-        return "\n".join((f"start: {said}", *rules))
+        options = self._options() if tools else ()
+        return "\n".join((*options, f"start: {said}", *rules))
+
+    def _options(self) -> tuple[str, ...]:
+        """Write what is set for the whole of a grammar with calls in it."""
+        return (_UNFORCED,) if self.has_phrases else ()
 
     def _call_rules(
         self, tools: Sequence[ToolSpec], loose: frozenset[str]

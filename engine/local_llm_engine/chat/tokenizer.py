@@ -24,7 +24,11 @@ from .added_tokens import control_tokens
 from .byte_level import bytes_of_token, decoder_replacements
 from .control_text import ControlSpan, ControlText, RenderedText, readable
 from .encoder import build_encoder, encode
-from .model_files import read_json_object, read_optional_json_object
+from .model_files import (
+    MAX_TOKENIZER_BYTES,
+    read_json_object,
+    read_optional_json_object,
+)
 
 # Every prompt of a house begins with the same long stretches, and tokenizing them takes most of the time that a
 # prompt takes: those that were seen last are kept. A house's 5,000 tokens are two stretches of 20 kB each.
@@ -99,13 +103,14 @@ class Tokenizer:
         )
         try:
             return cls(
-                read_json_object(path), added if isinstance(added, dict) else None
+                read_json_object(path, MAX_TOKENIZER_BYTES),
+                added if isinstance(added, dict) else None,
             )
         except ChatTemplateError as err:
             raise (
                 err if str(path) in str(err) else ChatTemplateError(f"{path}: {err}")
             ) from err
-        except (KeyError, TypeError, AttributeError, ValueError) as err:
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as err:
             raise ChatTemplateError(
                 f"{path} is not laid out as a tokenizer: {type(err).__name__}: {in_one_line(err)}"
             ) from err
@@ -118,6 +123,10 @@ class Tokenizer:
             return None
         found: int | None = self._encoder.token_to_id(text)
         return found
+
+    def has_token_with(self, text: str) -> bool:
+        """Whether a plain token holds this text, of printable ASCII."""
+        return any(text in name for name in self._encoder.get_vocab())
 
     def token_bytes(self, token_id: int) -> bytes:
         """Look up the bytes that a plain token stands for; none for an id without a token."""

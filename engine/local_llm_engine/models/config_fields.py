@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from ..errors import ModelLoadError, shown
+from ..weights.bounded_file import read_bounded
 
 _MAX_SIZE = 2**31 - 1
 _MAX_NAME_CHARACTERS = 60
+# Real ones have some kilobytes, and some hundred where quantization names every tensor.
+_MAX_BYTES = 16 << 20
 
 
 class ConfigFields:
@@ -27,10 +30,10 @@ class ConfigFields:
         """Read a whole file.
 
         Raises:
-            ModelLoadError: it is missing, cannot be read, or holds no JSON object.
+            ModelLoadError: it is missing, cannot be read, is larger than any, or holds no JSON object.
         """
         try:
-            values = json.loads(file.read_bytes())
+            values = json.loads(read_bounded(file, _MAX_BYTES))
         except FileNotFoundError as err:
             raise ModelLoadError(
                 f"{file}: is missing; a model folder needs it"

@@ -11,13 +11,15 @@ from .model import Model
 
 
 def require_numbers(model: Model, state: SequenceState) -> None:
-    """Read one token into an empty state, which is of no further use.
+    """Read a prompt of two tokens into an empty state, which is of no further use.
+
+    Of one token alone it would not show that a memory is lost without bounds.
 
     Raises:
         WeightFormatError: what comes out is infinite or no number; so would be all answers.
     """
     with torch.inference_mode():
-        token_ids = torch.zeros(1, dtype=torch.int64, device=model.device)
+        token_ids = torch.zeros(2, dtype=torch.int64, device=model.device)
         logits = model.logits(model.forward(token_ids, state))
         if not bool(logits.isfinite().all()):
             raise WeightFormatError(

@@ -129,6 +129,8 @@ def _write(file: Path, conversion: Conversion, progress: Progress) -> None:
             with os.fdopen(descriptor, "wb") as stream:
                 write_converted(stream, conversion, progress)
             partial.replace(file)
+            # Who died while this was written has left something, too, and the next load will only look for the file.
+            _remove_abandoned(folder)
         except BaseException:
             partial.unlink(missing_ok=True)
             raise

@@ -13,11 +13,14 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from ..errors import WeightFormatError, shown
+from .bounded_file import read_bounded
 from .file_stamp import FileStamp
 from .safetensors_header import TensorInfo, read_header
 
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
+# Room for a line for each of the tensors of the largest models.
+_MAX_INDEX_BYTES = 64 << 20
 # What file systems take.
 _MAX_NAME_CHARACTERS = 255
 
@@ -99,7 +102,7 @@ class SafetensorsFolder:
 def _read_index(index: Path) -> dict[str, str]:
     """Return which file of the folder holds which tensor."""
     try:
-        parsed = json.loads(index.read_bytes())
+        parsed = json.loads(read_bounded(index, _MAX_INDEX_BYTES))
     except OSError as err:
         raise WeightFormatError(
             f"{index}: cannot be read: {err.strerror or err}"

@@ -1,5 +1,6 @@
 """A model folder becomes a chat format, or a message that names what is wrong with it."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from .model_folders import copy_nano, write_json
 from .oracle import Oracle
 
 NANO_END, NANO_START, NANO_END_OF_TEXT = 2, 1, 0
+NANO_VOCABULARY = 2_560
 
 
 def answer(
@@ -43,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_nano(formats: dict[str, ChatFormat]) -> None:
     assert formats["nano"].end_token_ids == {NANO_END, NANO_END_OF_TEXT}
-    assert formats["nano"].vocab_size == 1024
+    assert formats["nano"].vocab_size == NANO_VOCABULARY
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,7 @@ def test_end_tokens_of_all_files(
     """No file replaces another: the model may use either."""
     write_json(folder / "generation_config.json", generation)
     write_json(folder / "tokenizer_config.json", {"eos_token": named})
-    write_json(folder / "config.json", {"vocab_size": 1024, **config})
+    write_json(folder / "config.json", {"vocab_size": NANO_VOCABULARY, **config})
     assert ChatFormat.load(folder).end_token_ids == expected
 
 
@@ -146,6 +148,26 @@ def test_end_tokens_that_are_no_ids_are_refused(
         ChatFormat.load(folder)
 
 
+def test_an_endless_token_id_makes_no_endless_message(folder: Path) -> None:
+    specification = json.loads((folder / "tokenizer.json").read_text())
+    specification["added_tokens"][0]["id"] = 10**4000
+    write_json(folder / "tokenizer.json", specification)
+    with pytest.raises(ChatTemplateError, match="has token ids up to 1000") as caught:
+        ChatFormat.load(folder)
+    assert len(str(caught.value)) < 500
+
+
+def test_an_infinite_token_id_is_refused(folder: Path) -> None:
+    specification = (folder / "tokenizer.json").read_text()
+    (folder / "tokenizer.json").write_text(
+        specification.replace('"id": 0', '"id": 1e999', 1).replace(
+            '"id":0', '"id":1e999', 1
+        )
+    )
+    with pytest.raises(ChatTemplateError, match="not laid out as a tokenizer"):
+        ChatFormat.load(folder)
+
+
 def test_a_template_in_another_encoding_is_named(folder: Path) -> None:
     (folder / "chat_template.jinja").write_bytes("Büro".encode("latin-1"))
     with pytest.raises(ChatTemplateError, match=r"chat_template\.jinja is not UTF-8"):
@@ -157,8 +179,8 @@ def test_a_template_in_another_encoding_is_named(folder: Path) -> None:
     [
         (
             "config.json",
-            {"vocab_size": 941},
-            "token ids up to 941; the model's vocab_size is 941",
+            {"vocab_size": NANO_VOCABULARY - 1},
+            "token ids up to 2559; the model's vocab_size is 2559",
         ),
         ("config.json", {"text_config": {"vocab_size": 10}}, "vocab_size is 10"),
         ("config.json", {}, "config.json has no vocab_size"),
@@ -211,7 +233,7 @@ def test_half_a_character_of_the_template_is_replaced(folder: Path) -> None:
 
 
 def test_no_end_token_at_all(folder: Path) -> None:
-    write_json(folder / "config.json", {"vocab_size": 1024})
+    write_json(folder / "config.json", {"vocab_size": NANO_VOCABULARY})
     write_json(folder / "generation_config.json", {"eos_token_id": None})
     write_json(folder / "tokenizer_config.json", {})
     with pytest.raises(ChatTemplateError, match="no token that ends an answer"):
@@ -260,7 +282,8 @@ def test_a_call_inside_of_words_is_not_carried_out(
     [
         ("qwen", True, ("hm", "Hi")),
         ("qwen", False, ("", "hm\nHi")),
-        ("nano", True, ("", "hm\nHi")),
+        # Its tokenizer has no token for thoughts.
+        ("nano", True, ("", "hm\n\n\nHi")),
         ("keeps thinking", True, ("hm", "Hi")),
         ("hermes", True, ("", "hm\nHi")),
     ],

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
-from llguidance import LLMatcher
+from llguidance import LLMatcher, LLTokenizer
 import pytest
 
 from local_llm_engine.chat import ChatFormat, constraints
@@ -18,6 +18,11 @@ COUNT = {"type": "integer", "minimum": 0, "maximum": 9}
 
 class PanicError(BaseException):
     """As a panic of the library comes through: no Exception."""
+
+
+def panic(*_: Any, **__: Any) -> Never:
+    """Stand in for anything of the library."""
+    raise PanicError("index out of bounds\n<state>\nall of it")
 
 
 @pytest.fixture
@@ -94,10 +99,6 @@ def test_a_panic_in_the_library_ends_one_request_only(
     chat: ChatFormat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tools then go unheld, a schema is refused, and the next request is served."""
-
-    def panic(*_: Any, **__: Any) -> LLMatcher:
-        raise PanicError("index out of bounds\n<state>\nall of it")
-
     with monkeypatch.context() as patched:
         patched.setattr(constraints, "LLMatcher", panic)
         assert chat.guide(calling(tool("a"))) is None
@@ -105,6 +106,43 @@ def test_a_panic_in_the_library_ends_one_request_only(
             chat.guide(asking(answer_schema=COUNT))
     assert "index out of bounds" in chat.notices[-1]
     assert chat.guide(asking(answer_schema={"type": "boolean"})) is not None
+
+
+def test_tokens_are_laid_out_once_and_ahead(
+    chat: ChatFormat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the library cannot, whoever needs it is told, and a load goes on."""
+    with monkeypatch.context() as patched:
+        patched.setattr(constraints, "LLTokenizer", panic)
+        chat.prepare_guides()
+        assert chat.guide(calling(tool("a"))) is None
+        with pytest.raises(InvalidRequestError, match=r"index out of bounds$"):
+            chat.guide(asking(answer_schema=COUNT))
+    chat.prepare_guides()
+    with monkeypatch.context() as patched:
+        patched.setattr(constraints, "LLTokenizer", panic)
+        assert chat.guide(asking(answer_schema={"type": "boolean"})) is not None
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit])
+def test_who_ends_the_process_meanwhile_is_obeyed(
+    chat: ChatFormat, monkeypatch: pytest.MonkeyPatch, end: type[BaseException]
+) -> None:
+    """Ctrl+C ends a load, and Home Assistant's own end its threads, also while tokens are laid out."""
+
+    def stop(*_: Any, **__: Any) -> LLTokenizer:
+        raise end
+
+    with monkeypatch.context() as patched:
+        patched.setattr(constraints, "LLTokenizer", stop)
+        with pytest.raises(end):
+            chat.prepare_guides()
+    chat.prepare_guides()
+    with monkeypatch.context() as patched:
+        patched.setattr(constraints, "LLMatcher", stop)
+        with pytest.raises(end):
+            chat.guide(asking(answer_schema={"const": end.__name__}))
+    assert chat.notices == ()
 
 
 def test_tools_that_are_no_data_go_unheld(chat: ChatFormat) -> None:

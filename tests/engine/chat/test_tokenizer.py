@@ -108,7 +108,7 @@ def test_long_stretches_equal_short_ones(
 
 @pytest.mark.parametrize(
     "text",
-    ["Büro", "寝室", "🛋️", "ABC", "a Å"],
+    ["Qüx", "寝猫", "🛋️", "ABC", "a Å"],
     ids=["two bytes", "three", "four", "capitals", "mixed"],
 )
 def test_no_position_cuts_a_character(text: str, tmp_path: Path) -> None:
@@ -221,6 +221,21 @@ def test_a_broken_file_is_named(tmp_path: Path, content: bytes) -> None:
         Tokenizer.load(folder)
 
 
+@pytest.mark.parametrize(
+    ("name", "mebibytes"), [("tokenizer.json", 64), ("tokenizer_config.json", 16)]
+)
+def test_a_file_that_would_fill_the_memory_is_not_read(
+    tmp_path: Path, name: str, mebibytes: int
+) -> None:
+    folder = copy_nano(tmp_path)
+    with (folder / name).open("wb") as stream:
+        stream.truncate((mebibytes << 20) + 1)
+    with pytest.raises(
+        ChatTemplateError, match=f"{name}.*{(mebibytes << 20) + 1:,} bytes long"
+    ):
+        Tokenizer.load(folder)
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ChatTemplateError, match=r"tokenizer\.json is missing"):
         Tokenizer.load(tmp_path)
@@ -308,6 +323,33 @@ def test_what_the_library_gives_up_on_is_refused() -> None:
         ChatTemplateError, match="the tokenizer cannot be built: range end"
     ):
         Tokenizer(reference)
+
+
+@pytest.mark.parametrize("name", ["continuing_subword_prefix", "end_of_word_suffix"])
+def test_what_would_end_the_process_in_the_library_is_refused(name: str) -> None:
+    """A prefix that splits a character ends it with what cannot be caught."""
+    reference = specification(qwen_like_tokenizer())
+    for unused in (None, ""):
+        reference["model"][name] = unused
+        assert Tokenizer(reference).plain_ids("Hello")
+    reference["model"][name] = "Z"
+    with pytest.raises(ChatTemplateError, match=f"{name} is 'Z', not empty"):
+        Tokenizer(reference)
+
+
+def test_the_same_words_become_the_same_tokens_where_training_left_merges_out() -> None:
+    """As a tokenizer does that was saved with the dropout of its training."""
+    reference = specification(qwen_like_tokenizer())
+    expected = Tokenizer(reference).plain_ids("Turn on the kitchen lights")
+    reference["model"]["dropout"] = 1.0
+    assert Tokenizer(reference).plain_ids("Turn on the kitchen lights") == expected
+
+
+def test_words_that_would_fill_the_memory_are_refused(tokenizer: Tokenizer) -> None:
+    """A character of four bytes may become as many tokens, and the library keeps a lot about each."""
+    words = "🛋" * 500_001
+    with pytest.raises(InvalidRequestError, match="2,000,004 bytes is too long"):
+        tokenizer.plain_ids(words)
 
 
 def endless(reference: Reference, pattern: str) -> dict[str, Any]:

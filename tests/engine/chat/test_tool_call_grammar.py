@@ -119,7 +119,7 @@ def test_every_call_that_ends_is_read_and_satisfies_its_schema(
     """Whatever is drawn from what is allowed."""
     request = calling(*tools)
     schemas = {tool.name: tool.parameters for tool in tools}
-    walks = [draw(formats[name], request, seed, "<tool_call>") for seed in range(25)]
+    walks = [draw(formats[name], request, seed, "<tool_call>") for seed in range(50)]
     ended = [gather(walk.deltas) for walk in walks if walk.has_ended]
     assert len(ended) > 10
     for outcome in ended:

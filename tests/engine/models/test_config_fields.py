@@ -179,3 +179,12 @@ def test_no_name_is_quoted_at_length(tmp_path: Path) -> None:
         words = str(caught.value)
         assert len(words) < 400
         assert words.isprintable()
+
+
+def test_a_file_larger_than_any_is_not_read(tmp_path: Path) -> None:
+    """A config.json of 150 MB takes seconds and a gigabyte to parse, whatever is in it."""
+    file = tmp_path / "config.json"
+    with file.open("wb") as stream:
+        stream.truncate((16 << 20) + 1)
+    with pytest.raises(ModelLoadError, match=r"is 16,777,217 bytes long; it may have"):
+        read_config(tmp_path)

@@ -198,6 +198,26 @@ def predicting_block(index: int) -> dict[str, Tensor]:
     }
 
 
+def write_predicting(
+    folder: Path,
+    oracle: Any,
+    num_blocks: int,
+    num_predicting: int | None,
+    is_there: bool,
+) -> Path:
+    """Write a file that tells of so many blocks, and has the one that predicts after its layers where that `is_there`."""
+    return write_gguf(
+        folder / "model.gguf",
+        "qwen3_5_text",
+        oracle,
+        metadata={
+            "qwen35.block_count": num_blocks,
+            "qwen35.nextn_predict_layers": num_predicting,
+        },
+        further=predicting_block(oracle.config.num_hidden_layers) if is_there else None,
+    )
+
+
 @pytest.mark.parametrize(
     ("num_blocks", "num_predicting", "is_there"),
     [
@@ -213,16 +233,7 @@ def test_blocks_that_predict_are_no_layers(
     tmp_path: Path, num_blocks: int, num_predicting: int | None, is_there: bool
 ) -> None:
     oracle = make("qwen3_5_text")
-    file = write_gguf(
-        tmp_path / "model.gguf",
-        "qwen3_5_text",
-        oracle,
-        metadata={
-            "qwen35.block_count": num_blocks,
-            "qwen35.nextn_predict_layers": num_predicting,
-        },
-        further=predicting_block(4) if is_there else None,
-    )
+    file = write_predicting(tmp_path, oracle, num_blocks, num_predicting, is_there)
     assert inspect_model(file).num_layers == 4
     same_logits(file, oracle)
 

@@ -82,7 +82,9 @@ def write_quantized(
             }
             exact[name] = quantized.weight
         else:
-            stored[name] = exact[name] = tensor
+            # What is left out of the matrices stays in bfloat16, as people's models have it.
+            own = tensor.bfloat16() if "_proj" in name else tensor
+            stored[name] = exact[name] = own
     config = json.loads((folder / "config.json").read_text())
     config["quantization_config"] = {**CONFIGS[way], **changes}
     write_checkpoint(folder, stored, config)

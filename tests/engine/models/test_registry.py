@@ -77,8 +77,8 @@ def test_summary_of_the_built_in_model() -> None:
         "qwen3_5_text",
         6,
     )
-    assert (summary.num_parameters, summary.weights_bytes) == (3_363_808, 6_727_680)
-    assert (summary.context_length, summary.vocab_size) == (32_768, 1024)
+    assert (summary.num_parameters, summary.weights_bytes) == (4_150_240, 8_300_480)
+    assert (summary.context_length, summary.vocab_size) == (32_768, 2_560)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)

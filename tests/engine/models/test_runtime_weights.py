@@ -352,6 +352,15 @@ def test_what_a_process_left_that_died_goes_and_what_one_writes_stays(
     assert not left.exists()
 
 
+def test_what_a_process_leaves_that_dies_while_another_converts_goes_too(
+    folder: Path,
+) -> None:
+    """The next load finds converted weights, and would leave it there."""
+    left = folder / kept_weights.FOLDER / "left.partial"
+    load_model(folder, CONFIG, Loading(on_converted=lambda _: left.touch()))
+    assert not left.exists()
+
+
 def load_in_a_process(folder: Path) -> list[float]:
     torch.set_num_threads(1)
     return logits(load_model(folder, CONFIG))[-1, :8].tolist()

@@ -28,6 +28,7 @@ DAMAGED = (
         *((name, float("nan"), "int4") for name in DAMAGED),
         (DAMAGED[-1], float("nan"), "int8"),
         (DAMAGED[-1], float("inf"), "auto"),
+        (DAMAGED[2], float("inf"), "auto"),
     ],
 )
 def test_what_is_no_number_is_refused(

@@ -156,6 +156,13 @@ def test_index_that_does_not_fit(tmp_path: Path, index: object, problem: str) ->
         SafetensorsFolder.open(tmp_path)
 
 
+def test_an_index_larger_than_any_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "model.safetensors.index.json").open("wb") as stream:
+        stream.truncate((64 << 20) + 1)
+    with pytest.raises(WeightFormatError, match="67,108,865 bytes long"):
+        SafetensorsFolder.open(tmp_path)
+
+
 @pytest.mark.parametrize(
     "content", [b"{", b"\xff\xfe", b"[" * 100_000], ids=["cut", "no UTF-8", "too deep"]
 )
