@@ -2,7 +2,9 @@
 
 import argparse
 import asyncio
+from functools import partial
 import json
+import math
 from pathlib import Path
 import sys
 from typing import TYPE_CHECKING, get_args
@@ -46,13 +48,7 @@ def main() -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     chat = commands.add_parser("chat", help="talk to a model, a line at a time")
-    chat.add_argument(
-        "model",
-        nargs="?",
-        type=Path,
-        default=NANO_PATH,
-        help="a model folder or a GGUF file (the built-in model if left out)",
-    )
+    _add_model(chat)
     chat.add_argument(
         "--system",
         default="You are a helpful voice assistant.",
@@ -83,13 +79,49 @@ def main() -> int:
 
 
 def _add_plan(command: argparse.ArgumentParser) -> None:
-    command.add_argument("model", type=Path, help="a model folder or a GGUF file")
+    _add_model(command)
     command.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     _add_formats(command)
-    command.add_argument("--context-length", type=int, help="in tokens")
-    command.add_argument("--prompt-cache-gib", type=float, default=8.0)
-    command.add_argument("--satellites", type=int, default=3)
+    command.add_argument(
+        "--context-length",
+        type=int,
+        help="in tokens (as many as the model can, at most, if left out)",
+    )
+    command.add_argument(
+        "--prompt-cache-gib",
+        type=partial(_amount, float),
+        default=8.0,
+        help="the most that the prompt cache may take (8)",
+    )
+    command.add_argument(
+        "--satellites",
+        type=partial(_amount, int),
+        default=3,
+        help="for how many the cache is to have room (3)",
+    )
     command.add_argument("--json", action="store_true", help="print bytes as JSON")
+
+
+def _amount[Number: (int, float)](kind: type[Number], text: str) -> Number:
+    try:
+        value = kind(text)
+    except ValueError:
+        value = kind(-1)
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(
+            f"{text} is no amount; right is a{' whole' if kind is int else ''} number from 0"
+        )
+    return value
+
+
+def _add_model(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "model",
+        nargs="?",
+        type=Path,
+        default=NANO_PATH,
+        help="a model folder or a GGUF file (the built-in model if left out)",
+    )
 
 
 def _add_formats(command: argparse.ArgumentParser) -> None:

@@ -320,6 +320,8 @@ class Engine:
             model = load_model(model_path, config, loading)
             # What has no room for one slot, or computes no numbers, fails now, not at every question.
             require_numbers(model, model.new_state(self._context_length))
+        # Last of all that may fail: a load that ends early, as for weights to be converted first, need not pay for it.
+        self._chat.prepare_guides()
         self._notices = model.weights.notices
         self._dtype = str(model.dtype).removeprefix("torch.")
         self._cache = PromptCache(

@@ -85,8 +85,8 @@ def test_plan_as_a_table(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
         == "nano (qwen3_5_text) on cpu in float32, weights bf16, KV bf16, 4096 tokens of context"
     )
     sizes = dict(row.strip().removesuffix(" MiB").rsplit(maxsplit=1) for row in rows)
-    assert sizes["weights"] == sizes["weights with --weights auto"] == "12.8"
-    assert float(sizes["weights with --weights int4"]) < 3.5
+    assert sizes["weights"] == sizes["weights with --weights auto"] == "15.8"
+    assert float(sizes["weights with --weights int4"]) < 4
     assert any("cached for 3 satellites" in row for row in rows)
     assert len({len(row) for row in rows}) == 1
 
@@ -120,3 +120,30 @@ def test_plan_where_nobody_can_tell_the_memory(
     monkeypatch.setattr(service, "device_memory", lambda device: None)
     assert run("plan", str(NANO_PATH), "--json") == 0
     assert "memory_total_bytes" not in json.loads(capsys.readouterr().out)
+
+
+def test_plan_of_the_built_in_model(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("plan") == 0
+    assert capsys.readouterr().out.startswith("nano ")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--satellites", "-1"),
+        ("--satellites", "two"),
+        ("--prompt-cache-gib", "much"),
+        ("--prompt-cache-gib", "nan"),
+        ("--prompt-cache-gib", "inf"),
+        ("--prompt-cache-gib", "-1"),
+    ],
+)
+def test_amounts_that_are_none_are_refused(
+    run: Run, capsys: pytest.CaptureFixture[str], option: str, value: str
+) -> None:
+    """By the name of the option."""
+    with pytest.raises(SystemExit):
+        run("plan", option, value)
+    assert f"argument {option}: {value} is no" in capsys.readouterr().err

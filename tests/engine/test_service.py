@@ -129,7 +129,7 @@ async def test_after_a_warm_up_only_the_question_is_read(engine: Engine) -> None
     for room in ("Kitchen", "Bedroom"):
         usage = usage_of(await collect(engine, ask("Turn on the lights", room)))
         assert usage.reread_tokens <= usage.question_tokens + 12
-        assert usage.prompt_tokens > 500
+        assert usage.prompt_tokens > 300
 
 
 async def test_without_a_warm_up_a_second_satellite_reads_its_own_lines(
@@ -324,7 +324,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 def test_check_tells_what_a_folder_holds() -> None:
     """Without reading weights."""
     summary = Engine.check(NANO_PATH)
-    assert (summary.name, summary.num_layers, summary.vocab_size) == ("nano", 6, 1_024)
+    assert (summary.name, summary.num_layers, summary.vocab_size) == ("nano", 6, 2_560)
 
 
 async def test_a_prefetch_is_no_question(engine: Engine) -> None:

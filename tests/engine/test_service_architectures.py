@@ -28,7 +28,7 @@ from tests.engine.models.oracles import KINDS, make, publish
 CONFIG = EngineConfig(
     dtype="float32", context_length=2_048, prompt_cache_bytes=256 << 20
 )
-VOCAB_SIZE = 1_024
+VOCAB_SIZE = 2_560
 TOOLS = (
     ToolSpec(
         name="HassTurnOn",
@@ -101,7 +101,9 @@ async def test_every_tier_gives_the_answer_of_an_engine_that_keeps_nothing(
     engine = Engine.load(folders[kind], config)
     warmed = await engine.warm_up(ask("", Purpose.WARM_UP))
     from_slot, record = await answer(engine, question)
-    assert record.usage.reread_tokens <= record.usage.question_tokens + 12
+    # A think block that is spelled out takes more of nano's tokens.
+    around = 15 if template_of(kind) == QWEN_TEMPLATE else 12
+    assert record.usage.reread_tokens <= record.usage.question_tokens + around
     assert from_slot == expected
     await answer(engine, "Hello")
     engine.close()

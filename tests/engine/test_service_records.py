@@ -43,6 +43,16 @@ async def test_records_outlive_the_engine_and_are_summed_up(
     assert "by purpose" in capsys.readouterr().out
 
 
+def test_a_file_of_other_things_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(b"\xff\xfe\x00")
+    monkeypatch.setattr(sys, "argv", ["local_llm_engine", "report", str(file)])
+    assert main() == 1
+    assert f"{file} is no file of call records" in capsys.readouterr().err
+
+
 async def test_a_file_that_cannot_be_written_costs_no_answer(tmp_path: Path) -> None:
     """The status tells of it, once; the records in memory go on."""
     num_records, notices = await serve(tmp_path / "missing" / "records.jsonl")

@@ -91,8 +91,14 @@ def stretch_end(position: int, target: int, stops: Sequence[int], chunk: int) ->
 
 
 def _is_spared(position: int, prompt: Prompt) -> bool:
-    """Whether a checkpoint here saves nothing over the one at the question's first word."""
-    return 0 < prompt.question_start - position < MINIMUM_LEARNED_TOKENS
+    """Whether a checkpoint here saves nothing over the one at the question's first word.
+
+    Where a segment that is the speaker's own lies between, however short, others part here.
+    """
+    question = prompt.question_start
+    return 0 < question - position < MINIMUM_LEARNED_TOKENS and not any(
+        position < segment.end < question for segment in prompt.segments
+    )
 
 
 def _grid(marks: Sequence[int], target: int, interval: int) -> list[int]:

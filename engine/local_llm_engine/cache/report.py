@@ -31,9 +31,15 @@ def read_records(file: Path) -> list[dict[str, Any]]:
     """Read a file of records; a last line that a crash cut short is left out.
 
     Raises:
-        InvalidRequestError: another line is no call record; the message names file and line.
+        InvalidRequestError: another line is no call record, or none is text; the message names file and line.
+        OSError: the file cannot be read.
     """
-    lines = file.read_text(encoding="utf-8").splitlines()
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise InvalidRequestError(
+            f"{file} is no file of call records: it is not UTF-8 text"
+        ) from error
     records = []
     for number, line in enumerate(lines, 1):
         try:

@@ -75,7 +75,7 @@ def of_another_model(path: Path) -> None:
 
 
 def of_an_older_layout(path: Path) -> None:
-    path.write_bytes(path.read_bytes().replace(b'"layout":"2"', b'"layout":"1"'))
+    path.write_bytes(path.read_bytes().replace(b'"layout":"3"', b'"layout":"2"'))
 
 
 def of_another_program(path: Path) -> None:
@@ -96,7 +96,7 @@ def header_nested_without_end(path: Path) -> None:
 
 
 def header_of_odd_values(path: Path) -> None:
-    header = json.dumps({"__metadata__": {"layout": "2"}, "tokens": 7}).encode()
+    header = json.dumps({"__metadata__": {"layout": "3"}, "tokens": 7}).encode()
     path.write_bytes(len(header).to_bytes(8, "little") + header)
 
 

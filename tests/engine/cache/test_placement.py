@@ -158,3 +158,15 @@ def test_the_grid_fits_the_budget(
         budget_bytes=int(gibibytes * 2**30),
     )
     assert interval == expected
+
+
+def test_a_short_section_of_the_speakers_own_takes_no_checkpoint_from_the_others() -> (
+    None
+):
+    """Another speaker parts where it begins; its own end is near enough to the question."""
+    prompt = make_prompt(ends=(2_000, 2_892, 2_896), breakpoints=(2_000, 2_892, 2_896, 2_900))  # fmt: skip
+    placed = place(prompt, target=2_910, divergence=None, interval=None)
+    assert placed.checkpoints == {2_000, 2_892, 2_900, 2_910}
+    near = make_prompt(ends=(2_000, 2_894, 2_896), breakpoints=(2_000, 2_894, 2_896, 2_900))  # fmt: skip
+    placed = place(near, target=2_910, divergence=None, interval=None)
+    assert placed.checkpoints == {2_000, 2_894, 2_900, 2_910}
