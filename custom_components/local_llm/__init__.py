@@ -1,5 +1,6 @@
 """Local LLM: answers a home's voice assistant from a language model that runs on the home's own machine."""
 
+import asyncio
 from pathlib import Path
 import sys
 
@@ -27,6 +28,7 @@ from .runtime import (
     LocalLlmConfigEntry,
     LocalLlmRuntimeData,
     as_agents,
+    async_close,
     async_load_engine,
     async_remove_cache,
 )
@@ -71,14 +73,14 @@ async def async_setup_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> 
 
     async_clear_memory_issue(hass, entry)
 
-    async def async_close(_: Event | None = None) -> None:
+    async def close(_: Event | None = None) -> None:
         """Stop the engine's thread and free its memory."""
-        await hass.async_add_executor_job(engine.close)
+        await async_close(hass, engine)
 
-    entry.async_on_unload(async_close)
-    entry.async_on_unload(
-        hass.bus.async_listen_once(EVENT_HOMEASSISTANT_STOP, async_close)
-    )
+    entry.async_on_unload(close)
+    entry.async_on_unload(hass.bus.async_listen_once(EVENT_HOMEASSISTANT_STOP, close))
+    # What the entry had before is not needed any more.
+    await async_remove_unused_weights(hass)
 
     prompt_history = PromptHistory(hass, entry, engine)
     await prompt_history.async_load()
@@ -123,11 +125,17 @@ async def async_unload_entry(hass: HomeAssistant, entry: LocalLlmConfigEntry) ->
     to end a step on a slow machine would then lie in memory beside the next one.
     """
     runtime = entry.runtime_data
-    async with runtime.updating:
-        if not await hass.config_entries.async_unload_platforms(entry, PLATFORMS):
-            return False
-    await runtime.warm_up.async_end()
-    await hass.async_add_executor_job(runtime.engine.close)
+    try:
+        async with runtime.updating:
+            if not await hass.config_entries.async_unload_platforms(entry, PLATFORMS):
+                return False
+        await runtime.warm_up.async_end()
+    except asyncio.CancelledError:
+        # A browser left in the middle of a reload: Home Assistant never unloads this entry again, not even to remove it.
+        runtime.warm_up.async_stop()
+        await async_close(hass, runtime.engine)
+        raise
+    await async_close(hass, runtime.engine)
     return True
 
 

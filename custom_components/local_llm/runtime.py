@@ -26,7 +26,7 @@ from .machine.torch_check import async_torch_failure
 from .machine.torch_install import async_complete
 from .machine.torch_issue import async_tell_torch
 from .stoppable import async_run_stoppable
-from .weights.kept import async_remove_unused_weights, weights_folder
+from .weights.kept import weights_folder
 from .weights.preparation import EngineInPreparation, take_failure
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ async def async_load_engine(
 ) -> EntryEngine:
     """Load the engine that an entry describes, or what stands in its place while its weights are to be converted first.
 
+    Whoever takes it closes it; where this is cancelled, nothing is left to close.
+
     Raises:
         EngineUnavailableError: it cannot be loaded.
     """
@@ -88,10 +90,12 @@ async def async_load_engine(
     await async_tell_left_models(hass)
     if failure := failure or take_failure(hass, entry):
         raise EngineUnavailableError(failure)
-    engine = await _async_load(hass, entry)
-    # What the entry had before is not needed any more.
-    await async_remove_unused_weights(hass)
-    return engine
+    return await _async_load(hass, entry)
+
+
+async def async_close(hass: HomeAssistant, engine: EntryEngine) -> None:
+    """Close an engine for good: what is cancelled while it waits for a thread would never come."""
+    await asyncio.shield(hass.async_add_executor_job(engine.close))
 
 
 async def _async_load(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> EntryEngine:
@@ -111,12 +115,14 @@ async def _async_load(hass: HomeAssistant, entry: LocalLlmConfigEntry) -> EntryE
         stopped.is_set,
     )
     try:
-        engine = await async_run_stoppable(hass, stopped, load)
+        engine = await async_run_stoppable(
+            hass, stopped, load, discard=lambda engine: engine.close()
+        )
     finally:
         unlisten()
     if stopped.is_set():
         # It came just then; nobody else will close it.
-        await hass.async_add_executor_job(engine.close)
+        await async_close(hass, engine)
         raise EngineUnavailableError(Failure(LOADING_STOPPED, ""))
     return engine
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 COMMIT = "1234567890abcdef1234567890abcdef12345678"
 REPOSITORY = "somebody/tiny-model"
 # As Hugging Face has it: large files lie elsewhere.
-LARGE_BYTES = 100_000
+LARGE_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,9 +98,9 @@ async def test_builtin_model(hass: HomeAssistant) -> None:
         "satellites": "0",
         "satellites_cache": "0.01 GiB",
         "slots": "0.09 GiB",
-        "weights": "0.01 GiB",
-        "weights_auto": "0.01 GiB",
-        "weights_bf16": "0.01 GiB",
+        "weights": "0.02 GiB",
+        "weights_auto": "0.02 GiB",
+        "weights_bf16": "0.02 GiB",
         "weights_int4": "0.00 GiB",
         "weights_int8": "0.00 GiB",
     }

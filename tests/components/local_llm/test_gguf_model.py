@@ -97,6 +97,8 @@ async def test_notices_do_not_say_where_the_file_lies(
 async def test_a_real_model_answers(hass: HomeAssistant, add_entry: AddEntry) -> None:
     """See tests/engine/test_smollm2.py for how to get it."""
     await add_entry(model=str(_REAL[0]))
+    # Its weights are made ready first.
+    await hass.async_block_till_done(wait_background_tasks=True)
     answer = await ask(hass, "What is the capital of France?")
     assert answer.response.error_code is None
     assert speech(answer)

@@ -1,7 +1,8 @@
 """Loading and letting go of an entry."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 import shutil
 import sys
@@ -169,6 +170,98 @@ async def test_an_engine_that_comes_as_home_assistant_stops_is_closed(
     assert engine.closed
     assert entry.state is ConfigEntryState.SETUP_RETRY
     await hass.config_entries.async_remove(entry.entry_id)
+
+
+@pytest.mark.parametrize(
+    "what_goes_on",
+    [
+        "local_llm_engine.service.Engine.load",
+        "custom_components.local_llm.weights.kept._remove",
+    ],
+)
+async def test_an_engine_that_comes_as_its_set_up_is_cancelled_is_closed(
+    hass: HomeAssistant, home: None, what_goes_on: str
+) -> None:
+    """It is being loaded, or what the entry had before is being removed."""
+    engine = ScriptedEngine(says("Yes."))
+    has_begun, may_end = asyncio.Event(), threading.Event()
+
+    def hold(*args: Any, **kwargs: Any) -> ScriptedEngine:
+        hass.loop.call_soon_threadsafe(has_begun.set)
+        assert may_end.wait(30)
+        return engine
+
+    with (
+        patch("local_llm_engine.service.Engine.load", return_value=engine),
+        patch(what_goes_on, hold),
+    ):
+        entry = small_entry(hass)
+        setup = asyncio.create_task(hass.config_entries.async_setup(entry.entry_id))
+        await has_begun.wait()
+        setup.cancel()
+        await asyncio.sleep(0)
+        may_end.set()
+        await asyncio.wait([setup])
+        await hass.async_block_till_done()
+    assert engine.closed
+    await hass.config_entries.async_remove(entry.entry_id)
+
+
+@pytest.mark.parametrize(
+    "what_goes_on",
+    [
+        "homeassistant.config_entries.ConfigEntries.async_unload_platforms",
+        "custom_components.local_llm.warming.warm_up.WarmUp.async_end",
+    ],
+)
+async def test_an_engine_whose_unloading_is_cancelled_is_closed(
+    hass: HomeAssistant, scripted: AddScripted, what_goes_on: str
+) -> None:
+    """A browser asked for a reload and went away; removed, the entry is not unloaded any more."""
+    engine = await scripted(says("Yes."))
+    (entry,) = hass.config_entries.async_entries(DOMAIN)
+    has_begun = asyncio.Event()
+
+    async def hold(*args: Any) -> bool:
+        has_begun.set()
+        await asyncio.Event().wait()
+        return True
+
+    with patch(what_goes_on, hold):
+        unloading = asyncio.create_task(
+            hass.config_entries.async_unload(entry.entry_id)
+        )
+        await has_begun.wait()
+        unloading.cancel()
+        await asyncio.wait([unloading])
+    assert entry.state is ConfigEntryState.UNLOAD_IN_PROGRESS
+    assert engine.closed
+
+
+async def test_an_engine_that_is_to_be_closed_when_a_thread_is_free_is_closed(
+    hass: HomeAssistant, scripted: AddScripted
+) -> None:
+    """Its unloading was cancelled meanwhile."""
+    engine = await scripted(says("Yes."))
+    (entry,) = hass.config_entries.async_entries(DOMAIN)
+    is_free, run = threading.Event(), hass.loop.run_in_executor
+    unloading: asyncio.Task[bool]
+
+    def run_on_one(_: None, work: Callable[..., Any], *args: Any) -> Any:
+        if work == engine.close:
+            hass.loop.call_soon(unloading.cancel)
+            hass.loop.call_soon(is_free.set)
+        return run(thread, work, *args)
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(is_free.wait, 30)
+        with patch.object(hass.loop, "run_in_executor", run_on_one):
+            unloading = asyncio.create_task(
+                hass.config_entries.async_unload(entry.entry_id)
+            )
+            await asyncio.wait([unloading])
+    assert entry.state is ConfigEntryState.UNLOAD_IN_PROGRESS
+    assert engine.closed
 
 
 async def test_an_engine_is_closed_when_its_agents_cannot_be_set_up(

@@ -121,7 +121,7 @@ async def test_from_a_name_to_an_answer(
     form = await look(hass, repository=f" {REPOSITORY} ", token="hf_secret")
     assert form["step_id"] == "engine"
     assert form["description_placeholders"]["model"] == "tiny-model"
-    assert form["description_placeholders"]["weights"] == "0.01 GiB"
+    assert form["description_placeholders"]["weights"] == "0.02 GiB"
     assert not models_folder(hass).exists()
     entry = await made(hass, await go_on(hass, form, **SETTINGS))
     folder = models_folder(hass) / "somebody--tiny-model"
