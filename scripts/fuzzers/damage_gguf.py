@@ -63,6 +63,8 @@ class _Reader:
 
     def take(self, count: int) -> bytes:
         self.at += count
+        if self.at > len(self.data):
+            raise struct.error(f"it ends {self.at - len(self.data)} bytes early")
         return self.data[self.at - count : self.at]
 
     def number(self, code: str = "Q") -> int:
@@ -232,7 +234,7 @@ def _other_shape(rng: Random, file: _File) -> None:
     match rng.randrange(5):
         case 0:
             tensor.shape.append(rng.choice((1, 2)))
-        case 1:
+        case 1 if tensor.shape:
             tensor.shape.pop()
         case 2 if tensor.shape:
             tensor.shape[rng.randrange(len(tensor.shape))] = rng.choice(EXTREMES)

@@ -13,6 +13,8 @@ type Place = tuple[MutableMapping[str, Any] | MutableSequence[Any], Any]
 # Stands for what no encoder writes, until the text is written.
 _DEEP = "\ue000deep"
 _DEPTHS = (50, 500, 1_200, 20_000, 200_000)
+# So often it stands in one value.
+_MAX_DEEP = 4
 _LONG = (100, 10_000, 1_000_000)
 _LONG_LIST = 100_000
 
@@ -53,7 +55,9 @@ def strange_value(rng: Random) -> Any:
             lambda: strange_text(rng),
             list,
             dict,
-            lambda: [strange_value(rng)] * rng.choice((1, 2, 16)),
+            lambda: [strange_value(rng)],
+            # Of a list in a list in a list it would fill the memory.
+            lambda: [rng.choice(EXTREMES)] * 16,
             lambda: [0] * _LONG_LIST,
             lambda: {strange_text(rng): strange_value(rng)},
             lambda: _DEEP,
@@ -151,7 +155,7 @@ def _written(rng: Random, value: Any) -> bytes:
         opening, closing = rng.choice((("[", "]"), ('{"a":', "}")))
         core = "" if opening == "[" else "0"
         nested = opening * depth + core + closing * rng.choice((depth, depth - 1))
-        text = text.replace(json.dumps(_DEEP), nested)
+        text = text.replace(json.dumps(_DEEP), nested, _MAX_DEEP)
     if rng.random() < 0.02:
         text = "\ufeff" + text
     return text.encode("utf-8", "surrogatepass")

@@ -4,6 +4,7 @@ Run as a program, so that what makes them, and the memory it takes, is gone when
 """
 
 from collections.abc import Callable, Mapping
+import json
 from pathlib import Path
 import shutil
 import sys
@@ -28,7 +29,8 @@ from tests.engine.models.formats import publish_sized
 from tests.engine.models.oracles import KINDS, make, publish
 from tests.engine.models.test_quantization import WAYS, WHOLE_WORDS, write_quantized
 
-_VOCAB_SIZE = 1_024
+# That of the tokenizer that they get: without it, all of them would be refused before they are read.
+_VOCAB_SIZE: int = json.loads((NANO_PATH / "config.json").read_text())["vocab_size"]
 _FEW = ("llama", "qwen3_5_moe_text", "qwen3_next")
 _FORMATS = (Type.F32, Type.F16, Type.BF16, Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.IQ4_NL)
 _LARGE_FORMATS = (

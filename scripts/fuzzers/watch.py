@@ -18,8 +18,9 @@ from typing import Any
 
 from .trial import Trial
 
-# Of one try: its file is some hundred kilobytes, the built-in model's seven megabytes.
-MAX_SECONDS = 3.0
+# Of one try: its file is some hundred kilobytes, the built-in model's seven megabytes. A template is rendered four times,
+# at most a second and a half each.
+MAX_SECONDS = 6.5
 MAX_MEMORY_BYTES = 400 << 20
 # Beyond these a process is ended.
 _KILL_SECONDS = 15.0
