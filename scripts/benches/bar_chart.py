@@ -5,7 +5,7 @@ Knows nothing of what the bars stand for.
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 OURS, PEER = "#1f77b4", "#d62728"
 BAR = 0.38
 _WIDTH_INCHES = 9
+_LEAST = {"linear": 0.0, "log": 1.0}
 # So much to the right of the longest bar is left for its number.
-_ROOM = 1.6
+_ROOM = {"linear": 1.1, "log": 1.6}
 
 
 def draw_bars(
@@ -34,13 +35,19 @@ def draw_bars(
 
 
 def label_rows(
-    axes: Axes, labels: Sequence[str], longest: float, *, unit: str, num_kinds: int
+    axes: Axes,
+    labels: Sequence[str],
+    longest: float,
+    *,
+    unit: str,
+    num_kinds: int,
+    scale: Literal["linear", "log"],
 ) -> None:
-    """Name the rows, from the top down, and the legend's kinds above; lengths are logarithmic, up to `longest`."""
+    """Name the rows, from the top down, and the legend's kinds above; lengths reach up to `longest`."""
     axes.set_yticks(range(len(labels)), labels)
     axes.invert_yaxis()
-    axes.set_xscale("log")
-    axes.set_xlim(1, _ROOM * longest)
+    axes.set_xscale(scale)
+    axes.set_xlim(_LEAST[scale], _ROOM[scale] * longest)
     axes.set_xlabel(unit)
     axes.legend(
         loc="lower center", bbox_to_anchor=(0.5, 1), ncols=num_kinds, frameon=False

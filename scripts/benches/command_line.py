@@ -3,9 +3,12 @@
 import argparse
 from pathlib import Path
 
-from demo_house.arguments import folder, new_file, old_file
+from demo_house.arguments import folder, folder_or_file, new_file, old_file
 
-from . import agreement, cache_speed, loading, loop_lag, quality
+from local_llm_engine.errors import ModelLoadError
+
+from . import agreement, cache_speed, loading, loop_lag
+from .quality.bench import bench as quality
 from .random_weights import SIZES
 from .reread.bench import bench as reread
 from .speed.bench import bench as speed
@@ -33,10 +36,15 @@ def main() -> int:
     command = commands.add_parser(
         "quality", help="what quantized weights cost in quality"
     )
-    command.set_defaults(bench=quality.bench)
-    _add_model(command)
+    command.set_defaults(bench=quality)
     command.add_argument(
-        "--tokens", type=int, default=4_000, metavar="N", help="tokens to compare"
+        "--model",
+        type=folder_or_file,
+        metavar="PATH",
+        help="measure another model than the built-in one: a folder, or a .gguf",
+    )
+    command.add_argument(
+        "--tokens", type=_positive, default=4_000, metavar="N", help="tokens to compare"
     )
     _add_json(command)
     command = commands.add_parser(
@@ -80,7 +88,10 @@ def main() -> int:
         )
     )
     options = parser.parse_args()
-    result: int = options.bench(options)
+    try:
+        result: int = options.bench(options)
+    except ModelLoadError as error:
+        parser.error(f"this model cannot be loaded: {error}")
     return result
 
 

@@ -3,13 +3,13 @@
 import argparse
 import os
 
-# The engine's package sets it for its own process, and llama.cpp is much slower with it.
-_OURS = "OMP_WAIT_POLICY"
+# The engine's package sets them for its own process; a peer waits as it likes.
+_OURS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
 
 
 def peer_environment() -> dict[str, str]:
-    """Return the variables of this process, but for what the engine has set."""
-    return {name: value for name, value in os.environ.items() if name != _OURS}
+    """Return the variables of this process, but for those that say how the engine's threads wait."""
+    return {name: value for name, value in os.environ.items() if name not in _OURS}
 
 
 def peer_fault(options: argparse.Namespace) -> str | None:

@@ -27,7 +27,9 @@ _STANDARD_DEVIATION = 0.02
 _COPIED = ("generation_config.json", "tokenizer.json", "tokenizer_config.json")
 _TEMPLATE = "chat_template.jinja"
 # The built-in model knows its tools by heart; a prompt of real length spells them out.
-_SYSTEM = "'<|im_start|>system\\n' + text(message.content)"
+_SYSTEM = (
+    "'<|im_start|>system\\n' + (told if loop.first else '') + text(message.content)"
+)
 _SYSTEM_WITH_TOOLS = "'<|im_start|>system\\n' + tool_lines + text(message.content)"
 _TOOL_LINES = """\
 {%- set tool_lines -%}

@@ -40,3 +40,11 @@ def folder(text: str) -> Path:
     if not path.is_dir():
         raise argparse.ArgumentTypeError(f"there is no folder {path}")
     return path
+
+
+def folder_or_file(text: str) -> Path:
+    """Read the path of something that is there."""
+    path = Path(text)
+    if not path.exists():
+        raise argparse.ArgumentTypeError(f"there is no folder and no file {path}")
+    return path

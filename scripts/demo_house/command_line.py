@@ -22,7 +22,7 @@ _INVITATION = """
   Open     {url}
   Log in   user {user}, password {password}
 
-  Ask in the Assist dialog (the speech bubble, top right), in English and without a full stop:
+  Ask in the Assist dialog (the speech bubble, top right), in English:
     turn on the lights in the kitchen
     turn off the hallway ceiling light
     set the office thermostat to 23 degrees

@@ -19,7 +19,7 @@ def main() -> None:
     parser.add_argument("-p", required=True)
     parser.add_argument("-d", type=int, default=0)
     options = parser.parse_args()
-    if "OMP_WAIT_POLICY" in os.environ:
+    if {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & os.environ.keys():
         raise SystemExit("error: the threads are told to sleep")
     if options.m.endswith("damaged.gguf"):
         raise SystemExit(f"error: failed to load model '{options.m}'")

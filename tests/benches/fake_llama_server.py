@@ -56,7 +56,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--jinja", action="store_true", required=True)
     options = parser.parse_args()
-    if "OMP_WAIT_POLICY" in os.environ:
+    if {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & os.environ.keys():
         raise SystemExit("error: the threads are told to sleep")
     if options.m.endswith("damaged.gguf"):
         raise SystemExit(f"error loading model {options.m}")

@@ -13,12 +13,14 @@ from pathlib import Path
 from random import Random
 import tempfile
 
+from demo_house.core import free_port
 from demo_house.report import table
 from nano.chats import Chats
 from nano.samples import Recipe, draw
 from pytest_homeassistant_custom_component.common import async_test_home_assistant
 from tokenizers import Tokenizer
 
+from homeassistant.setup import async_setup_component
 from local_llm_engine.builtin import NANO_PATH
 
 from .home import nano_home
@@ -117,6 +119,9 @@ async def _ask_in_house(
     judgements = []
     with tempfile.TemporaryDirectory() as folder:
         async with async_test_home_assistant(config_dir=folder) as hass:
+            # Beside a demo or another Home Assistant, whose port is not free.
+            own = {"server_host": "127.0.0.1", "server_port": free_port(None)}
+            assert await async_setup_component(hass, "http", {"http": own})
             async with nano_home(hass, sample.house, sample.speaker) as home:
                 await home.add_engine(model, weights, keeps_prompts=keeps)
                 for turns in sample.conversations:

@@ -106,7 +106,8 @@ class NanoHome:
         )
         entry.add_to_hass(self.hass)
         assert await self.hass.config_entries.async_setup(entry.entry_id)
-        await self.hass.async_block_till_done()
+        # Weights in fewer bits are made ready in the background.
+        await self.hass.async_block_till_done(wait_background_tasks=True)
         return entry
 
     @property

@@ -42,6 +42,7 @@ def _fill(report: Report, rows: list[Row], axes: Axes) -> None:
         max(*prompts, *ours, *theirs),
         unit="tokens",
         num_kinds=3,
+        scale="log",
     )
 
 

@@ -37,6 +37,7 @@ def _fill(report: Report, figures: list[Figure], axes: Axes) -> None:
         max(1.0, *ours, *theirs),
         unit=f"tokens per second, {report.num_threads} threads",
         num_kinds=2,
+        scale="linear",
     )
 
 

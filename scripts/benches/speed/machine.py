@@ -71,7 +71,8 @@ class Others:
         """Tell which share of all processors others had since the beginning."""
         passed = time.monotonic() - self._start
         others = _busy_seconds() - _own_seconds() - self._busy
-        return max(0.0, others / (passed * (os.cpu_count() or 1)))
+        # What is counted in ticks may be a little more than there was.
+        return min(1.0, max(0.0, others / (passed * (os.cpu_count() or 1))))
 
 
 def _busy_seconds() -> float:
