@@ -40,6 +40,8 @@ _STATES = (
     "PositionState",
     "TargetState",
 )
+# Of more, nobody wants to hear the names.
+_MOST_NAMED = 4
 # What a value is called in the answer, and in the slots
 _VALUES = {
     "HassClimateSetTemperature": ("degrees", "temperature"),
@@ -210,9 +212,15 @@ class Replies:
         if asks_for_warmth:
             return (result,), self.say("temperature", value=_temperature(listed))
         wanted = command.slots.get("state")
-        names = ", ".join(thing.name for thing in listed if thing.state == wanted)
+        names = self._named([thing.name for thing in listed if thing.state == wanted])
         keys = ("which", "which_none") if command.response == "which" else ("any_yes", "any_no")  # fmt: skip
         return (result,), self.say(keys[not names], names=names)
+
+    def _named(self, names: Sequence[str]) -> str:
+        """Name the first few, each once; two rooms may have a thing of the same name."""
+        known = tuple(dict.fromkeys(names))
+        text = ", ".join(known[:_MOST_NAMED])
+        return self.say("more", names=text) if known[_MOST_NAMED:] else text
 
     def _told(self, command: Command, thing: Thing) -> str:
         """Say what one thing is like."""

@@ -14,7 +14,8 @@ from .chats import Encoded
 IGNORED = -100
 # The rows before a sequence that the convolution needs
 MARGIN = 3
-_MOST_GROUPS = 4
+# More pad less, and are slower for being small.
+_MOST_GROUPS = 8
 
 
 @dataclass(frozen=True, slots=True)

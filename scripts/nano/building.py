@@ -8,7 +8,7 @@ from random import Random
 
 from .house import Area, House, Speaker, Thing
 from .states import random_state
-from .words import Words, made_up_word
+from .words import Words, odd_word
 
 # How often a domain stands in a house, beside the others
 _DOMAINS = {
@@ -113,16 +113,16 @@ def _areas(random: Random, words: Words, num_things: int) -> list[Area]:
 def _area_name(random: Random, words: Words) -> str:
     roll = random.random()
     plain: str = random.choice(words.all("areas"))
-    if roll < 0.72:
+    if roll < 0.55:
         return plain
-    if roll < 0.80 and words.language == "en":
+    if roll < 0.63 and words.language == "en":
         return f"{random.choice(words.all('persons'))}'s {random.choice(('Room', 'Bedroom', 'Office', plain))}"
-    if roll < 0.90:
-        return f"{random.choice(words.all('qualifiers') or [made_up_word(random)])} {plain}"
+    if roll < 0.73:
+        return f"{random.choice(words.all('qualifiers') or [odd_word(random, words)])} {plain}"
     return (
-        made_up_word(random)
+        odd_word(random, words)
         if random.random() < 0.5
-        else f"{made_up_word(random)} {plain}"
+        else f"{odd_word(random, words)} {plain}"
     )
 
 
@@ -158,19 +158,19 @@ def _thing_name(
     if style == "plain" and roll < 0.7:
         return noun
     choice = random.random()
-    if choice < 0.30 and words.all("qualifiers"):
+    if choice < 0.20 and words.all("qualifiers"):
         return gap.join((random.choice(words.all("qualifiers")), noun))
-    if choice < 0.42 and words.language == "en":
+    if choice < 0.30 and words.language == "en":
         return f"{random.choice(words.all('persons'))}'s {noun}"
-    if choice < 0.52:
+    if choice < 0.38:
         return f"{noun}{gap}{random.randint(1, 9)}"
-    if choice < 0.75:
-        return gap.join((made_up_word(random), noun))
-    if choice < 0.85:
+    if choice < 0.70:
+        return gap.join((odd_word(random, words), noun))
+    if choice < 0.88:
         return (
-            made_up_word(random)
+            odd_word(random, words)
             if random.random() < 0.6
-            else f"{made_up_word(random)} {made_up_word(random)}"
+            else f"{odd_word(random, words)} {odd_word(random, words)}"
         )
     return noun
 
@@ -181,8 +181,8 @@ def _with_alias(random: Random, words: Words, thing: Thing, taken: set[str]) -> 
     noun = random.choice(words.things(thing.domain))[0]
     alias = random.choice(
         (
-            made_up_word(random),
-            f"{made_up_word(random)} {noun}",
+            odd_word(random, words),
+            f"{odd_word(random, words)} {noun}",
             f"{random.choice(words.all('qualifiers') or ['X'])} {noun}",
         )
     )

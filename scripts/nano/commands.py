@@ -9,7 +9,7 @@ from .filling import Command, Filling, Scene
 from .sentences import blocks_of
 from .templates import UnfitTemplateError
 
-_TRIES = 40
+_TRIES = 200
 
 
 def make_command(scene: Scene, intents: Iterable[str] | None = None) -> Command:
@@ -21,7 +21,7 @@ def make_command(scene: Scene, intents: Iterable[str] | None = None) -> Command:
     words, random = scene.words, scene.random
     blocks = [
         block
-        for block in blocks_of(words.language, held_out=words.held_out)
+        for block in blocks_of(words.language)
         if intents is None or block.intent in intents
     ]
     weights = [block.weight for block in blocks]

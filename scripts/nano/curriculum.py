@@ -28,11 +28,11 @@ class Stage:
 
 STAGES = (
     Stage(150, 6, _ENGLISH, _PLAIN, 4, 0, 24),
-    Stage(700, 6, _ENGLISH, _PLAIN, 4, 16, 8),
-    Stage(1_500, 14, _ENGLISH, _PLAIN, 4, 16, 6),
-    Stage(3_000, 24, _ENGLISH, KINDS, 4, 16, 4),
-    Stage(5_000, 40, _ENGLISH, KINDS, 4, 16, 2),
-    Stage(8_000, 40, _ALL, KINDS, 4, 16, 1),
+    Stage(600, 6, _ENGLISH, _PLAIN, 4, 16, 8),
+    Stage(1_200, 14, _ENGLISH, _PLAIN, 4, 16, 6),
+    Stage(1_700, 24, _ENGLISH, KINDS, 4, 16, 4),
+    Stage(2_400, 40, _ENGLISH, KINDS, 4, 16, 2),
+    Stage(8_000, 80, _ENGLISH, KINDS, 4, 16, 1),
     Stage(10**9, 80, _ALL, KINDS, 4, 16, 1),
 )
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from random import Random
+import re
 from typing import Any
 
 from .answers import Replies
-from .calls import Call
+from .calls import Call, call_of
 from .commands import make_command
 from .filling import Command, Scene
 from .follow_ups import INTENTS, FollowUps
@@ -19,7 +20,7 @@ from .several import make_several
 from .spoken import as_spoken
 from .states import refused
 from .templates import UnfitTemplateError, expand
-from .words import Words, made_up_word, own_sentences
+from .words import Words, odd_word, own_sentences
 
 # What a turn is about, for the evaluation, and how often
 KINDS = {
@@ -30,10 +31,10 @@ KINDS = {
     "cannot": 4,
     "small_talk": 4,
     "which_area": 3,
+    "own_room": 4,
     "unrelated": 4,
 }
-# What is asked for that is not there
-_ABSENT = ("light", "switch", "cover", "climate", "media_player", "fan")
+_OFF = re.compile(r"\b(off|out)\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,8 @@ class Talk:
                 return [self._small_talk()]
             case "which_area":
                 return [self._which_area()]
+            case "own_room":
+                return [self._own_room()]
             case "unrelated":
                 return [self._single(), replace(self._single(), kind=kind)]
         return [self._single()]
@@ -138,13 +141,14 @@ class Talk:
             turns.append(self._turn(undone, "follow_up"))
         return turns
 
-    def _said(self, template: str, answer: str, kind: str, **values: str) -> Turn:
+    def _said(self, template: str, answer: str, kind: str) -> Turn:
         """Say something that asks for no call."""
         text = expand(
             template,
             self._random,
             self._own.get("rules", {}),
-            lambda name, _: values.get(name) or str(self._random.randint(2, 90)),
+            lambda *_: str(self._random.randint(2, 90)),
+            self._words.keeps,
         )
         return Turn(
             text=as_spoken(self._random, text, self._words),
@@ -155,41 +159,47 @@ class Talk:
         )
 
     def _pick(self, key: str) -> str:
-        return self._kept(self._own.get(key, ()))
+        """Choose a template.
 
-    def _kept(self, templates: Sequence[str]) -> str:
-        """Choose a template of those that belong to training, or to what is held out."""
-        kept = [template for template in templates if self._words.keeps(template)]
-        if not kept:
+        Raises:
+            UnfitTemplateError: the language has none.
+        """
+        templates: Sequence[str] = self._own.get(key, ())
+        if not templates:
             raise UnfitTemplateError("nothing to say")
-        return self._random.choice(kept)
+        return self._random.choice(templates)
 
     def _small_talk(self) -> Turn:
         talks = self._own.get("small_talk")
         if not talks:
             raise UnfitTemplateError("nothing to say")
         talk = self._random.choice(talks)
-        return self._said(self._kept(talk["sentences"]), talk["answer"], "small_talk")
+        return self._said(
+            self._random.choice(talk["sentences"]), talk["answer"], "small_talk"
+        )
 
     def _unknown(self) -> Turn:
-        """Ask for something that is not there: nothing is called."""
+        """Say a command of something that is not there: nothing is called.
+
+        In the words of commands for what is there, or else words alone would tell.
+        """
         random, words = self._random, self._words
-        template = self._pick("unknown")
-        domains = [domain for domain in _ABSENT if words.things(domain)]
-        noun = random.choice(words.things(random.choice(domains)))[0]
+        command = make_command(self._scene)
+        arguments = command.calls[0].arguments if command.calls else {}
+        known = str(arguments.get("name" if command.by_name else "area", ""))
+        if not command.things or not known or known not in command.text:
+            raise UnfitTemplateError("nothing is named")
         area: str = random.choice(words.all("areas"))
-        name = random.choice((f"{made_up_word(random)} {noun}", f"{area} {noun}"))
+        noun = random.choice(words.things(command.things[0].domain))[0]
+        name = random.choice((f"{odd_word(random, words)} {noun}", f"{area} {noun}"))
         self._refuse_known(name, area, noun)
-        return self._said(
-            template,
-            self._replies.say(
-                "unknown", name=area if "unknown_area" in template else name
-            ),
-            "unknown",
-            unknown=name,
-            unknown_area=area,
-            verb_on=random.choice(("turn on", "switch on")),
-            verb_off=random.choice(("turn off", "switch off")),
+        absent = name if command.by_name else area
+        return Turn(
+            text=as_spoken(random, command.text.replace(known, absent), words),
+            calls=(),
+            results=(),
+            answer=self._replies.say("unknown", name=absent),
+            kind="unknown",
         )
 
     def _refuse_known(self, name: str, area: str, noun: str) -> None:
@@ -210,3 +220,28 @@ class Talk:
             raise UnfitTemplateError("it is plain")
         answer = self._replies.say("which_area")
         return self._said(self._pick("which_area"), answer, "which_area")
+
+    def _own_room(self) -> Turn:
+        """Say the same where the speaker's room is known: that one is meant."""
+        area = self._scene.speaker.area
+        lights = tuple(
+            thing
+            for thing in self._house.things
+            if thing.domain == "light" and thing.area == area
+        )
+        if area is None or not lights:
+            raise UnfitTemplateError("no lights here")
+        template = self._pick("which_area")
+        intent = "HassTurnOff" if _OFF.search(template) else "HassTurnOn"
+        slots = {"domain": "light"}
+        command = Command(
+            text=expand(
+                template, self._random, {}, lambda name, _: name, self._words.keeps
+            ),
+            intent=intent,
+            calls=(call_of(intent, {"area": area.name}, slots, self._house),),
+            things=lights,
+            area=area,
+            slots=slots,
+        )
+        return self._turn(command, "single")

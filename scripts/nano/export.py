@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .config import NanoConfig
-from .tokenizer import CONTROL_TOKENS, END_OF_TURN
+from .tokenizer import CONTROL_TOKENS, END_OF_TEXT, END_OF_TURN
 
 _TEMPLATE = Path(__file__).with_name("chat_template.jinja")
 
@@ -34,7 +34,9 @@ def export(
         metadata={"format": "pt"},
     )
     _write(folder / "config.json", config.as_json())
-    _write(folder / "generation_config.json", {"eos_token_id": END_OF_TURN})
+    _write(
+        folder / "generation_config.json", {"eos_token_id": [END_OF_TURN, END_OF_TEXT]}
+    )
     _write(
         folder / "tokenizer_config.json",
         {

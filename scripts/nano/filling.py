@@ -85,7 +85,8 @@ class Filling:
         block = self._block
         mentioned = {slot for _, slot in slots_of(template, block.rules)}
         self._aim(mentioned)
-        text = expand(template, self._random, block.rules, self._fill)
+        keeps = self._scene.words.keeps
+        text = expand(template, self._random, block.rules, self._fill, keeps)
         by_name = "name" in self._slots and bool(self._called)
         return Command(
             text=text,

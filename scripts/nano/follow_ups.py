@@ -148,10 +148,10 @@ class FollowUps:
         )
 
     def _expanded(self, templates: Sequence[str], **values: str) -> str:
-        kept = [text for text in templates if self._scene.words.keeps(text)]
         return expand(
-            self._random.choice(kept or templates),
+            self._random.choice(templates),
             self._random,
             self._rules,
             lambda name, _: values.get(name, ""),
+            self._scene.words.keeps,
         )

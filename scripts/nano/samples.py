@@ -4,7 +4,7 @@ Knows how hard they are to be; knows nothing of networks.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from random import Random
 
@@ -34,7 +34,7 @@ class Recipe:
 
     To each house belong `recitations`: stretches of its prompt, to be said again; and `repeats`: random tokens, said
     twice, so that those which training's words lack can be copied too. Without conversations there are no houses either,
-    but prompts of random tokens.
+    but prompts of random tokens. A step of large houses has fewer of them, and up to twice the conversations in each.
     """
 
     min_things: int = 3
@@ -99,14 +99,16 @@ def draw_batch(
     """Draw the batch of one step: houses of about the same size, so that little is padded."""
     random = Random(f"{seed} {step}")
     num_things = random.randint(recipe.min_things, recipe.max_things)
-    # A step of large houses has fewer of them.
+    # To read a large house costs as much as many conversations in it.
     houses = max(1, round(recipe.houses * min(1.0, 24 / num_things)))
+    said = recipe.conversations * recipe.houses // houses
+    talkative = replace(recipe, conversations=min(said, 2 * recipe.conversations))
     prompts: list[list[int]] = []
     branches: list[list[Encoded]] = []
     for _ in range(houses):
         if recipe.conversations:
             size = max(1, num_things + random.randint(-1, 1))
-            sample = draw(random, recipe, chats, size)
+            sample = draw(random, talkative, chats, size)
             prompts.append(sample.prompt)
             branches.append(
                 [chats.conversation(turns) for turns in sample.conversations]

@@ -10,7 +10,7 @@ from typing import Any
 
 from home_assistant_intents import get_intents
 
-from .words import Words, own_sentences
+from .words import own_sentences
 
 # How often Home Assistant's sentences for an intent are chosen; those that are not here have no tool, or need more
 # than a house of names.
@@ -77,11 +77,10 @@ class Block:
 
 
 @cache
-def blocks_of(language: str, *, held_out: bool) -> tuple[Block, ...]:
-    """List the blocks of a language with the templates that belong to training, or those that are held out."""
-    words = Words(language, {}, held_out)
+def blocks_of(language: str) -> tuple[Block, ...]:
+    """List the blocks of a language."""
     own = own_sentences(language)
-    known = _known_blocks(language, words)
+    known = _known_blocks(language)
     ours = [
         _block(
             entry,
@@ -89,10 +88,8 @@ def blocks_of(language: str, *, held_out: bool) -> tuple[Block, ...]:
             float(entry.get("weight", 1)),
             own.get("rules", {}),
             {},
-            words,
         )
         for entry in own.get("blocks", ())
-        if not entry.get("skip")
     ]
     return tuple(
         block
@@ -104,7 +101,7 @@ def blocks_of(language: str, *, held_out: bool) -> tuple[Block, ...]:
     )
 
 
-def _known_blocks(language: str, words: Words) -> list[Block]:
+def _known_blocks(language: str) -> list[Block]:
     data = get_intents(language)
     assert data is not None
     blocks = []
@@ -121,7 +118,6 @@ def _known_blocks(language: str, words: Words) -> list[Block]:
                 weight / len(entries),
                 data["expansion_rules"] | entry.get("expansion_rules", {}),
                 data["lists"],
-                words,
             )
             for entry in entries
         ]
@@ -146,15 +142,12 @@ def _block(
     weight: float,
     rules: Mapping[str, str],
     lists: Mapping[str, Any],
-    words: Words,
 ) -> Block:
     context = entry.get("requires_context", {})
     combination = entry.get("metadata", {}).get("slot_combination", "")
     return Block(
         intent=intent,
-        templates=tuple(
-            template for template in entry["sentences"] if words.keeps(template)
-        ),
+        templates=tuple(entry["sentences"]),
         slots=entry.get("slots", {}),
         domains=_as_tuple(context.get("domain", ())),
         here="area" in context,

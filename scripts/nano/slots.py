@@ -10,7 +10,7 @@ from typing import Any
 from .house import House
 from .sentences import Block
 from .templates import UnfitTemplateError, expand
-from .words import Words, made_up_word, own_sentences
+from .words import Words, odd_word, own_sentences
 
 _WILDCARDS = {
     "message": "messages",
@@ -57,7 +57,7 @@ class SlotValues:
             return self._own_pair(list_name, wanted)
         if kind := _WILDCARDS.get(list_name):
             text = self._random.choice(
-                self._words.all(kind) or [made_up_word(self._random).lower()]
+                self._words.all(kind) or [odd_word(self._random, self._words).lower()]
             )
             return text, text
         found = self._block.lists.get(list_name)
@@ -117,5 +117,11 @@ class SlotValues:
         if not pairs:
             raise UnfitTemplateError(list_name)
         template, value = self._random.choice(pairs)
-        text = expand(str(template), self._random, self._block.rules, lambda *_: "")
+        text = expand(
+            str(template),
+            self._random,
+            self._block.rules,
+            lambda *_: "",
+            lambda _: True,
+        )
         return text, value

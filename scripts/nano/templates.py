@@ -3,7 +3,7 @@
 Knows the syntax, nothing of what sentences mean.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from random import Random
 import re
@@ -32,15 +32,28 @@ def _parsed(template: str) -> Expression:
     return parse_sentence(template).expression
 
 
-def expand(template: str, random: Random, rules: Mapping[str, str], fill: Fill) -> str:
+def expand(
+    template: str,
+    random: Random,
+    rules: Mapping[str, str],
+    fill: Fill,
+    keeps: Callable[[str], bool],
+) -> str:
     """Choose one of a template's sentences; `fill` gives the text for a list and the slot that it fills.
 
+    `keeps` tells of a sentence with its slots' names in place of their texts whether it may be said.
+
     Raises:
-        UnfitTemplateError: a slot cannot be filled, or a rule is missing.
+        UnfitTemplateError: a slot cannot be filled, a rule is missing, or the sentence may not be said.
     """
-    written: list[str] = []
-    _write(_parsed(template), random, rules, fill, written)
-    return _SPACES.sub(" ", "".join(written)).strip()
+    pieces = list(_pieces(_parsed(template), random, rules, fill))
+    if not keeps(_joined(name for name, _ in pieces)):
+        raise UnfitTemplateError("it is kept for others")
+    return _joined(text for _, text in pieces)
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return _SPACES.sub(" ", "".join(parts)).strip()
 
 
 def slots_of(template: str, rules: Mapping[str, str]) -> frozenset[tuple[str, str]]:
@@ -50,30 +63,29 @@ def slots_of(template: str, rules: Mapping[str, str]) -> frozenset[tuple[str, st
     return frozenset(found)
 
 
-def _write(
-    expression: Expression,
-    random: Random,
-    rules: Mapping[str, str],
-    fill: Fill,
-    written: list[str],
-) -> None:
+def _pieces(
+    expression: Expression, random: Random, rules: Mapping[str, str], fill: Fill
+) -> Iterator[tuple[str, str]]:
+    """Yield a sentence piece by piece: with its slots' names, and with their texts."""
     match expression:
         case TextChunk():
-            written.append(expression.original_text)
+            yield expression.original_text, expression.original_text
         case ListReference():
-            written.append(fill(expression.list_name, expression.slot_name))
+            slot = expression.slot_name
+            yield f"{{{slot}}}", fill(expression.list_name, slot)
         case RuleReference():
             if expression.rule_name not in rules:
                 raise UnfitTemplateError(expression.rule_name)
-            _write(_parsed(rules[expression.rule_name]), random, rules, fill, written)
+            rule = _parsed(rules[expression.rule_name])
+            yield from _pieces(rule, random, rules, fill)
         case Alternative():
-            _write(random.choice(expression.items), random, rules, fill, written)
+            yield from _pieces(random.choice(expression.items), random, rules, fill)
         case Group():
             items = list(expression.items)
             if isinstance(expression, Permutation):
                 random.shuffle(items)
             for item in items:
-                _write(item, random, rules, fill, written)
+                yield from _pieces(item, random, rules, fill)
 
 
 def _collect(

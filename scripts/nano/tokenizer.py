@@ -31,6 +31,7 @@ CONTROL_TOKENS = (
     "<tool_response>",
     "</tool_response>",
 )
+END_OF_TEXT = CONTROL_TOKENS.index("<|endoftext|>")
 END_OF_TURN = CONTROL_TOKENS.index("<|im_end|>")
 VOCABULARY_SIZE = 2560
 _MARK = "⇧"

@@ -3,8 +3,6 @@
 Owns a run's folder; knows nothing of how data is made.
 """
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 import json
 from pathlib import Path
@@ -31,7 +29,6 @@ _OTHER_WEIGHT = 0.05
 _OTHER_SHARE = 0.2
 _AVERAGING = 0.998
 _LONGEST_GRADIENT = 1.0
-_AHEAD = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +80,8 @@ class Run:
         exams = make_exams(self.chats, seed=1, sizes=(10, 20, 40), houses=5)
         kept = start = time.monotonic()
         losses: list[float] = []
-        for batch in self._batches():
-            losses.append(self._learn(batch))
+        while self.step < self.plan.steps:
+            losses.append(self._learn(self._draw()))
             self.step += 1
             self._average()
             now = time.monotonic()
@@ -112,23 +109,14 @@ class Run:
         network.load_state_dict(self.average)
         return network
 
-    def _batches(self) -> Iterator[Batch]:
-        """Draw ahead, in a thread of its own."""
-        with ThreadPoolExecutor(1) as drawer:
-            waiting = [
-                drawer.submit(self._draw, step)
-                for step in range(self.step, min(self.step + _AHEAD, self.plan.steps))
-            ]
-            for step in range(self.step, self.plan.steps):
-                batch = waiting.pop(0).result()
-                if step + _AHEAD < self.plan.steps:
-                    waiting.append(drawer.submit(self._draw, step + _AHEAD))
-                yield batch
+    def _draw(self) -> Batch:
+        """Draw the next step's batch.
 
-    def _draw(self, step: int) -> Batch:
-        return draw_batch(
-            self.plan.seed, step, recipe_at(step), self.chats, _OTHER_WEIGHT
-        )
+        Not ahead, in another thread: torch would keep threads for that one too, and all of them would wait for each
+        other more slowly, which costs half as much again as drawing saves.
+        """
+        recipe = recipe_at(self.step)
+        return draw_batch(self.plan.seed, self.step, recipe, self.chats, _OTHER_WEIGHT)
 
     def _learn(self, batch: Batch) -> float:
         factor = self.plan.rate(self.step)

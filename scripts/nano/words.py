@@ -15,8 +15,8 @@ from zlib import crc32
 _FOLDER = Path(__file__).parent
 LANGUAGES = ("en", "de", "fr", "it", "es", "ja")
 
-# One template of so many is kept for the evaluation.
-_HELD_OUT_TEMPLATES = 9
+# One sentence of so many is kept for the evaluation.
+_HELD_OUT_SENTENCES = 9
 
 _ONSETS = [
     "b",
@@ -80,9 +80,9 @@ class Words:
             for name in names
         ]
 
-    def keeps(self, template: str) -> bool:
-        """Tell whether a sentence template belongs to this part."""
-        return self.held_out == (crc32(template.encode()) % _HELD_OUT_TEMPLATES == 0)
+    def keeps(self, sentence: str) -> bool:
+        """Tell whether a sentence, written with its slots' names, belongs to this part."""
+        return self.held_out == (crc32(sentence.encode()) % _HELD_OUT_SENTENCES == 0)
 
 
 @cache
@@ -104,8 +104,14 @@ def own_sentences(language: str) -> Mapping[str, Any]:
     return _read("sentences", language)
 
 
-def made_up_word(random: Random) -> str:
-    """Make a word up that can be pronounced."""
+def odd_word(random: Random, words: Words) -> str:
+    """Choose or make up a word that nobody expects in a name, so that names are copied and not remembered.
+
+    The evaluation has only what can be pronounced and means nothing.
+    """
+    odd = () if words.held_out else words.all("odd")
+    if odd and random.random() < 0.6:
+        return str(random.choice(odd)).capitalize()
     syllables = random.choice((1, 2, 2, 2, 3))
     return "".join(
         random.choice(_ONSETS)
