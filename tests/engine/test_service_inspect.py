@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+import threading
 
 import pytest
 
@@ -149,9 +150,18 @@ async def test_a_prompt_without_a_question_is_looked_at_whole(engine: Engine) ->
 async def test_who_stops_waiting_harms_nobody(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    known, cancelled = Runner.known, threading.Event()
+
+    def known_later(runner: Runner, token_ids: tuple[int, ...]) -> object:
+        assert cancelled.wait(10)
+        return known(runner, token_ids)
+
+    # Else all may be answered before there is time to stop waiting.
+    monkeypatch.setattr(Runner, "known", known_later)
     waiting = [asyncio.create_task(engine.inspect(KITCHEN)) for _ in range(3)]
     await asyncio.sleep(0)
     waiting[1].cancel()
+    cancelled.set()
     results = await asyncio.gather(*waiting, return_exceptions=True)
     assert results[0] == results[2] == await engine.inspect(KITCHEN)
     assert isinstance(results[1], asyncio.CancelledError)
