@@ -22,14 +22,12 @@ _MOST_GROUPS = 8
 class Group:
     """Sequences of about the same length, padded to it: S of length L.
 
-    `rows` is where its flat rows begin and end; `places` [N] where each stands within S * L; `convolved` [N] where
-    each stands among the rows with margins. `owners` [S] are the prompts that conversations go on from; None for the
+    `num_rows` is the number of its flat rows, N; `places` [N] says where each stands within S * L. `owners` [S] are the prompts that conversations go on from; None for the
     prompts themselves, which are padded in front. `mask` [S, 1, L, LP + L] says what may be attended to, LP being 0 for prompts.
     """
 
-    rows: slice
+    num_rows: int
     places: Tensor
-    convolved: Tensor
     num: int
     length: int
     owners: Tensor | None
@@ -41,7 +39,8 @@ class Batch:
     """Flat rows of tokens, N: the prompts, then the conversations, from short to long.
 
     A target is the next token, or IGNORED; `weights` says how much each counts. `sources` [N + margins] are the rows,
-    counted from 1, of every sequence with the three before it; 0 is none.
+    counted from 1, of every sequence with the three before it; 0 is none. After a convolution over those, `convolved` [N]
+    is where each row's output stands.
     """
 
     ids: Tensor
@@ -49,9 +48,14 @@ class Batch:
     targets: Tensor
     weights: Tensor
     sources: Tensor
+    convolved: Tensor
     prompts: Group
     branches: tuple[Group, ...]
     order: tuple[int, ...]
+
+    def split(self, rows: Tensor) -> tuple[Tensor, ...]:
+        """Divide flat rows [N, C] into those of the prompts and those of each group of conversations."""
+        return rows.split([group.num_rows for group in (self.prompts, *self.branches)])
 
 
 def make_batch(
@@ -81,6 +85,7 @@ def make_batch(
         targets=torch.tensor(columns.targets),
         weights=torch.tensor(columns.weights),
         sources=torch.tensor(columns.sources),
+        convolved=_without_margins([*lengths, *(length for _, length in owned)]),
         prompts=_prompt_group(lengths),
         branches=tuple(_branch_groups(owned, lengths)),
         order=tuple(order),
@@ -125,9 +130,8 @@ def _prompt_group(lengths: Sequence[int]) -> Group:
         for place in range(length)
     ]
     return Group(
-        rows=slice(0, sum(lengths)),
+        num_rows=sum(lengths),
         places=torch.tensor(places),
-        convolved=_with_margins(lengths, 0),
         num=len(lengths),
         length=longest,
         owners=None,
@@ -142,7 +146,6 @@ def _branch_groups(
     longest = max(prompts)
     known = torch.arange(longest) >= longest - torch.tensor(prompts)[:, None]
     size = -(-len(branches) // _MOST_GROUPS)
-    row, extended = sum(prompts), sum(prompts) + MARGIN * len(prompts)
     for start in range(0, len(branches), size):
         part = branches[start : start + size]
         lengths = [length for _, length in part]
@@ -154,7 +157,7 @@ def _branch_groups(
             .expand(len(part), -1, -1)
         )
         yield Group(
-            rows=slice(row, row + sum(lengths)),
+            num_rows=sum(lengths),
             places=torch.tensor(
                 [
                     index * length + place
@@ -162,7 +165,6 @@ def _branch_groups(
                     for place in range(own)
                 ]
             ),
-            convolved=_with_margins(lengths, extended),
             num=len(part),
             length=length,
             owners=owners,
@@ -170,17 +172,15 @@ def _branch_groups(
                 :, None
             ],
         )
-        row += sum(lengths)
-        extended += sum(lengths) + MARGIN * len(part)
 
 
-def _with_margins(lengths: Sequence[int], start: int) -> Tensor:
+def _without_margins(lengths: Iterable[int]) -> Tensor:
     """Say where the rows of sequences stand after a convolution over all of them with their margins.
 
     The convolution's output at a row stands MARGIN before the row itself.
     """
     places: list[int] = []
-    at = start
+    at = 0
     for length in lengths:
         places += range(at, at + length)
         at += length + MARGIN

@@ -27,6 +27,13 @@ def main() -> int:
     )
     command.set_defaults(work=_train)
     command.add_argument("folder", type=Path, help="the run's folder")
+    command.add_argument(
+        "--from",
+        dest="model",
+        type=Path,
+        metavar="MODEL",
+        help="begin a run with the weights and the tokenizer of a model that was exported",
+    )
     command.add_argument("--threads", type=int, default=2, metavar="N")
     command.add_argument(
         "--steps",
@@ -66,6 +73,7 @@ def _export(options: argparse.Namespace) -> int:
         NanoConfig(**kept["config"]),
         options.folder / "tokenizer.json",
         options.into,
+        kept["step"],
     )
     print(f"{options.into}: the model after {kept['step']} steps")
     return 0
@@ -73,7 +81,7 @@ def _export(options: argparse.Namespace) -> int:
 
 def _train(options: argparse.Namespace) -> int:
     torch.set_num_threads(options.threads)
-    Run(
-        options.folder, Plan(steps=options.steps, finish=options.finish), NanoConfig()
-    ).train()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    plan = Plan(steps=options.steps, finish=options.finish)
+    Run(options.folder, plan, NanoConfig(), options.model).train()
     return 0

@@ -95,7 +95,7 @@ def examine(
 
 def _answers(exam: Exam, agreed: Tensor) -> Iterator[tuple[int, tuple[bool, bool]]]:
     """Yield for each conversation whether the last turn's first answer is right, and its last."""
-    row = exam.batch.prompts.rows.stop
+    row = exam.batch.prompts.num_rows
     for index in exam.batch.order:
         encoded = exam.encoded[index]
         runs = _runs(encoded.own)

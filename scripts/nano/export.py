@@ -14,11 +14,17 @@ from torch import Tensor
 from .config import NanoConfig
 from .tokenizer import CONTROL_TOKENS, END_OF_TEXT, END_OF_TURN
 
+# In the weights' metadata: how many steps they have learned
+STEPS = "steps"
 _TEMPLATE = Path(__file__).with_name("chat_template.jinja")
 
 
 def export(
-    tensors: dict[str, Tensor], config: NanoConfig, tokenizer: Path, folder: Path
+    tensors: dict[str, Tensor],
+    config: NanoConfig,
+    tokenizer: Path,
+    folder: Path,
+    steps: int,
 ) -> None:
     """Write a model's folder: weights in bfloat16, configuration, template and the tokenizer of this file.
 
@@ -31,7 +37,7 @@ def export(
             for name, tensor in tensors.items()
         },
         folder / "model.safetensors",
-        metadata={"format": "pt"},
+        metadata={"format": "pt", STEPS: str(steps)},
     )
     _write(folder / "config.json", config.as_json())
     _write(

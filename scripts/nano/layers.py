@@ -48,6 +48,35 @@ class _Collect(torch.autograd.Function):
         ), None
 
 
+class _Convolution(torch.autograd.Function):
+    """Convolve rows [N, C] with [C, 4], both float32; the first row of the result is that of row 3.
+
+    Written out, for autograd would fill a tensor of zeros for each tap.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, weight: Tensor) -> Tensor:
+        taps = weight.mT.contiguous()
+        length = rows.shape[0] - MARGIN
+        total = rows[:length] * taps[0]
+        for tap in range(1, MARGIN + 1):
+            total.addcmul_(rows[tap : tap + length], taps[tap])
+        ctx.save_for_backward(rows, taps)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        rows, taps = ctx.saved_tensors
+        gradient = gradients[0]
+        length = len(gradient)
+        of_rows = torch.zeros_like(rows)
+        of_taps = []
+        for tap in range(MARGIN + 1):
+            of_rows[tap : tap + length].addcmul_(gradient, taps[tap])
+            of_taps.append((gradient * rows[tap : tap + length]).sum(0))
+        return of_rows, torch.stack(of_taps, 1)
+
+
 def spread(rows: Tensor, group: Group) -> Tensor:
     """Lay flat rows [N, C] of a group out as padded sequences [S, L, C]."""
     return _Spread.apply(rows, group.places, group.num * group.length).view(
@@ -115,38 +144,37 @@ class DeltaNet(nn.Module):
         )
         gates = torch.cat((decay, beta), -1)
         none = mixed.new_zeros(1, mixed.shape[1])
-        active = convolved(
-            torch.cat((none, mixed)).index_select(0, batch.sources),
-            self.conv1d.weight[:, 0],
-        )
+        rows_with_margins = torch.cat((none, mixed)).index_select(0, batch.sources)
+        total = _Convolution.apply(rows_with_margins.float(), self.conv1d.weight[:, 0])
+        active = _Collect.apply(functional.silu(total).to(mixed.dtype), batch.convolved)
         empty = torch.zeros(
             batch.prompts.num, config.delta_heads, config.key_dim, config.value_dim
         )
-        first, states = self._mix(active, gates, batch.prompts, empty)
+        parts = zip(batch.split(active), batch.split(gates), strict=True)
+        first, states = self._mix(*next(parts), batch.prompts, empty)
         outputs = [first]
-        for group in batch.branches:
+        for group, part in zip(batch.branches, parts, strict=True):
             assert group.owners is not None
-            outputs.append(
-                self._mix(active, gates, group, states.index_select(0, group.owners))[0]
-            )
+            before = states.index_select(0, group.owners)
+            outputs.append(self._mix(*part, group, before)[0])
         output = torch.cat(outputs).view(len(rows), -1, config.value_dim)
         return self.out_proj(gated_norm(output, gate, self.norm.weight, config.epsilon))
 
     def _mix(
         self, active: Tensor, gates: Tensor, group: Group, state: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Apply the rule to a group's sequences; returns flat rows [N, H * V] and the states after them."""
+        """Apply the rule to a group's flat rows; returns flat rows [N, H * V] and the states after them."""
         config = self.config
         keys, values = (
             config.delta_heads * config.key_dim,
             config.delta_heads * config.value_dim,
         )
-        rows = spread(active.index_select(0, group.convolved), group)
+        rows = spread(active, group)
         query, key, value = (
             part.unflatten(-1, (config.delta_heads, -1))
             for part in rows.split((keys, keys, values), -1)
         )
-        decay, beta = spread(gates[group.rows], group).chunk(2, -1)
+        decay, beta = spread(gates, group).chunk(2, -1)
         with torch.autocast("cpu", enabled=False):
             output, state = gated_delta_rule(
                 query.float(),
@@ -158,13 +186,6 @@ class DeltaNet(nn.Module):
                 _chunk_for(group.length),
             )
         return collect(output, group), state
-
-
-def convolved(rows: Tensor, weight: Tensor) -> Tensor:
-    """Convolve rows [N, C] with [C, 4], then silu; the first row of the result is that of row 3."""
-    length = rows.shape[0] - MARGIN
-    total = sum(rows[tap : tap + length] * weight[:, tap] for tap in range(MARGIN + 1))
-    return functional.silu(total).to(rows.dtype)
 
 
 def gated_norm(heads: Tensor, gate: Tensor, weight: Tensor, epsilon: float) -> Tensor:
@@ -216,31 +237,26 @@ class GatedAttention(nn.Module):
             _rotate(self.q_norm(query.float()), *rotation).to(value.dtype).flatten(1)
         )
         key = _rotate(self.k_norm(key.float()), *rotation).to(value.dtype).flatten(1)
-        known = torch.cat((key, value), 1)
-        group = batch.prompts
-        prompt = spread(known[group.rows], group)
-        outputs = [self._attend(query, prompt, group)]
-        for group in batch.branches:
+        queries = iter(batch.split(query))
+        known = iter(batch.split(torch.cat((key, value), 1)))
+        prompt = spread(next(known), batch.prompts)
+        outputs = [self._attend(next(queries), prompt, batch.prompts)]
+        for group, asked, own in zip(batch.branches, queries, known, strict=True):
             assert group.owners is not None
-            own = spread(known[group.rows], group)
-            outputs.append(
-                self._attend(
-                    query,
-                    torch.cat((prompt.index_select(0, group.owners), own), 1),
-                    group,
-                )
-            )
+            before = prompt.index_select(0, group.owners)
+            seen = torch.cat((before, spread(own, group)), 1)
+            outputs.append(self._attend(asked, seen, group))
         return self.o_proj(torch.cat(outputs) * gate.flatten(1).sigmoid())
 
     def _attend(self, query: Tensor, known: Tensor, group: Group) -> Tensor:
-        """Attend from a group's rows to keys and values [S, M, 2 * HKV * D]; returns flat rows [N, H * D]."""
+        """Attend from a group's flat rows to keys and values [S, M, 2 * HKV * D]; returns flat rows [N, H * D]."""
         config = self.config
         grouped = config.num_heads // config.num_kv_heads
         key, value = (
             part.unflatten(-1, (config.num_kv_heads, -1)).transpose(1, 2)
             for part in known.chunk(2, -1)
         )
-        q = spread(query[group.rows], group).unflatten(
+        q = spread(query, group).unflatten(
             -1, (config.num_kv_heads, grouped, -1)
         )  # [S, L, HKV, G, D]
         q = q.permute(0, 2, 3, 1, 4).flatten(

@@ -42,13 +42,13 @@ class Muon(torch.optim.Optimizer):
                 update = _orthogonal(parameter.grad.lerp(momentum, group["momentum"]))
                 parameter.mul_(1 - group["lr"] * group["weight_decay"])
                 scale = max(1.0, parameter.shape[0] / parameter.shape[1]) ** 0.5
-                parameter.add_(update.to(parameter.dtype), alpha=-group["lr"] * scale)
+                parameter.add_(update, alpha=-group["lr"] * scale)
 
 
 def _orthogonal(matrix: Tensor) -> Tensor:
     a, b, c = _COEFFICIENTS
     turned = matrix.shape[0] > matrix.shape[1]
-    rows = (matrix.mT if turned else matrix).bfloat16()
+    rows = matrix.mT if turned else matrix
     rows = rows / (rows.norm() + 1e-7)
     for _ in range(_ITERATIONS):
         square = rows @ rows.mT

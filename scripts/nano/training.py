@@ -6,9 +6,12 @@ Owns a run's folder; knows nothing of how data is made.
 from dataclasses import asdict, dataclass
 import json
 from pathlib import Path
+import shutil
 import time
 from typing import Any
 
+from safetensors import safe_open
+from safetensors.torch import load_file
 from tokenizers import Tokenizer
 import torch
 from torch import Tensor
@@ -19,6 +22,7 @@ from .chats import Chats
 from .config import NanoConfig
 from .curriculum import recipe_at
 from .exact import examine, make_exams
+from .export import STEPS
 from .muon import make_optimizers
 from .network import Nano
 from .samples import draw_batch
@@ -29,6 +33,15 @@ _OTHER_WEIGHT = 0.05
 _OTHER_SHARE = 0.2
 _AVERAGING = 0.998
 _LONGEST_GRADIENT = 1.0
+# Intel's AVX-512 multiplies bfloat16 half as fast as float32; its AMX, and AMD's AVX-512, do it faster.
+_CAPABILITIES = torch.cpu.get_capabilities()
+_IS_BFLOAT16_QUICKER = bool(
+    _CAPABILITIES.get("amx_bf16")
+    or (
+        _CAPABILITIES.get("avx512_bf16")
+        and "Intel" not in str(_CAPABILITIES["cpu_name"])
+    )
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,22 +57,28 @@ class Plan:
     examine_every: int = 250
     keep_minutes: float = 4.0
 
-    def rate(self, step: int) -> float:
-        """Return the factor on both learning rates at a step."""
+    def rate(self, step: int, begun_at: int) -> float:
+        """Return the factor on both learning rates at a step of a run that began at another."""
         left = (self.steps - step) / self.finish if self.finish else 1.0
-        return max(0.0, min(1.0, (step + 1) / self.warm_up, left))
+        return max(0.0, min(1.0, (step - begun_at + 1) / self.warm_up, left))
 
 
 class Run:
     """One training run, in a folder."""
 
-    def __init__(self, folder: Path, plan: Plan, config: NanoConfig) -> None:
-        """Begin a run, or go on with the one that the folder holds."""
+    def __init__(
+        self, folder: Path, plan: Plan, config: NanoConfig, model: Path | None = None
+    ) -> None:
+        """Go on with the run that the folder holds, or begin one: from `model`, a folder that was exported, if given."""
         self.folder = folder
         self.plan = plan
-        self.chats = Chats(Tokenizer.from_file(str(folder / "tokenizer.json")))
+        self.begun_at = self.step = 0
         torch.manual_seed(plan.seed)
         self.network = Nano(config)
+        is_new = not (folder / CHECKPOINT).exists()
+        if is_new and model:
+            self.begun_at = self.step = self._begin_with(model)
+        self.chats = Chats(Tokenizer.from_file(str(folder / "tokenizer.json")))
         self.average = {
             name: tensor.clone() for name, tensor in self.network.state_dict().items()
         }
@@ -70,9 +89,8 @@ class Run:
             [group["lr"] for group in optimizer.param_groups]
             for optimizer in self.optimizers
         ]
-        self.step = 0
         self.seconds = 0.0
-        if (folder / CHECKPOINT).exists():
+        if not is_new:
             self._load()
 
     def train(self) -> None:
@@ -92,7 +110,7 @@ class Run:
                     {
                         "step": self.step,
                         "loss": round(sum(losses) / len(losses), 4),
-                        "rate": round(self.plan.rate(self.step), 3),
+                        "rate": round(self.plan.rate(self.step, self.begun_at), 3),
                         "hours": round(self.seconds / 3600, 3),
                     }
                 )
@@ -119,7 +137,7 @@ class Run:
         return draw_batch(self.plan.seed, self.step, recipe, self.chats, _OTHER_WEIGHT)
 
     def _learn(self, batch: Batch) -> float:
-        factor = self.plan.rate(self.step)
+        factor = self.plan.rate(self.step, self.begun_at)
         for optimizer, rates in zip(self.optimizers, self.rates, strict=True):
             for group, rate in zip(optimizer.param_groups, rates, strict=True):
                 group["lr"] = rate * factor
@@ -129,7 +147,7 @@ class Run:
         is_own = batch.weights == 1.0
         kept = (batch.targets != IGNORED) & (is_own | (chance < _OTHER_SHARE))
         weights = torch.where(is_own, 1.0, batch.weights / _OTHER_SHARE)[kept]
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=_IS_BFLOAT16_QUICKER):
             logits = self.network.lm_head(self.network.hidden(batch)[kept])
         losses = functional.cross_entropy(
             logits.float(), batch.targets[kept], reduction="none"
@@ -175,6 +193,7 @@ class Run:
                 "network": self.network.state_dict(),
                 "average": self.average,
                 "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+                "begun_at": self.begun_at,
                 "step": self.step,
                 "seconds": self.seconds,
                 "plan": asdict(self.plan),
@@ -190,4 +209,13 @@ class Run:
         self.average = kept["average"]
         for optimizer, state in zip(self.optimizers, kept["optimizers"], strict=True):
             optimizer.load_state_dict(state)
-        self.step, self.seconds = kept["step"], kept["seconds"]
+        self.begun_at, self.step = kept["begun_at"], kept["step"]
+        self.seconds = kept["seconds"]
+
+    def _begin_with(self, model: Path) -> int:
+        """Take weights and tokenizer of a model that was exported; returns how many steps it has learned."""
+        shutil.copyfile(model / "tokenizer.json", self.folder / "tokenizer.json")
+        weights = model / "model.safetensors"
+        self.network.load_state_dict(load_file(weights))
+        with safe_open(weights, "pt") as file:
+            return int(file.metadata()[STEPS])

@@ -65,7 +65,7 @@ def network() -> Nano:
 
 @pytest.fixture
 def model(network: Nano, tokenizer: Path, tmp_path: Path) -> Path:
-    export(network.state_dict(), CONFIG, tokenizer, tmp_path / "nano")
+    export(network.state_dict(), CONFIG, tokenizer, tmp_path / "nano", 7)
     return tmp_path / "nano"
 
 
@@ -113,7 +113,7 @@ def test_conversations_that_branch_are_what_the_engine_reads(
         for sample, branches in zip(samples, conversations, strict=True)
         for branch in branches
     ]
-    row = batch.prompts.rows.stop
+    row = batch.prompts.num_rows
     for index in batch.order:
         prompt, branch = flat[index]
         state = engine.new_state(4096)
