@@ -4,7 +4,7 @@ Knows tokens alone; owns where each stands in the network's rows.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -33,6 +33,15 @@ class Group:
     owners: Tensor | None
     mask: Tensor
 
+    def to(self, device: torch.device) -> Group:
+        """Return it on a device."""
+        return replace(
+            self,
+            places=self.places.to(device),
+            owners=None if self.owners is None else self.owners.to(device),
+            mask=self.mask.to(device),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -52,6 +61,20 @@ class Batch:
     prompts: Group
     branches: tuple[Group, ...]
     order: tuple[int, ...]
+
+    def to(self, device: torch.device) -> Batch:
+        """Return it on a device."""
+        return replace(
+            self,
+            ids=self.ids.to(device),
+            positions=self.positions.to(device),
+            targets=self.targets.to(device),
+            weights=self.weights.to(device),
+            sources=self.sources.to(device),
+            convolved=self.convolved.to(device),
+            prompts=self.prompts.to(device),
+            branches=tuple(group.to(device) for group in self.branches),
+        )
 
     def split(self, rows: Tensor) -> tuple[Tensor, ...]:
         """Divide flat rows [N, C] into those of the prompts and those of each group of conversations."""

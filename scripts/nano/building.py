@@ -84,10 +84,7 @@ def random_speaker(random: Random, house: House) -> Speaker:
 
 def _areas(random: Random, words: Words, num_things: int) -> list[Area]:
     wanted = max(1, min(round(num_things / random.uniform(2.5, 8)), 16))
-    floors = random.sample(
-        list(words.all("floors")),
-        min(random.choice((0, 0, 1, 2, 2, 3)), len(words.all("floors"))),
-    )
+    floors = _floors(random, words)
     names: dict[str, str] = {}
     while len(names) < wanted:
         name = _area_name(random, words)
@@ -110,13 +107,33 @@ def _areas(random: Random, words: Words, num_things: int) -> list[Area]:
     return areas
 
 
+def _floors(random: Random, words: Words) -> list[str]:
+    """Choose names of floors; in training every third is odd."""
+    listed = list(words.all("floors"))
+    floors = random.sample(listed, min(random.choice((0, 0, 1, 2, 2, 3)), len(listed)))
+    return [
+        name
+        if words.held_out or random.random() < 0.67
+        else random.choice(("{} Floor", "{} Level", "Level {}", "{}")).format(
+            odd_word(random, words)
+        )
+        for name in floors
+    ]
+
+
 def _area_name(random: Random, words: Words) -> str:
     roll = random.random()
     plain: str = random.choice(words.all("areas"))
     if roll < 0.55:
         return plain
     if roll < 0.63 and words.language == "en":
-        return f"{random.choice(words.all('persons'))}'s {random.choice(('Room', 'Bedroom', 'Office', plain))}"
+        persons = words.all("persons")
+        person = (
+            random.choice(persons)
+            if words.held_out or random.random() < 0.5
+            else odd_word(random, words)
+        )
+        return f"{person}'s {random.choice(('Room', 'Bedroom', 'Office', plain))}"
     if roll < 0.73:
         return f"{random.choice(words.all('qualifiers') or [odd_word(random, words)])} {plain}"
     return (

@@ -67,7 +67,9 @@ def _tokenizer(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    kept = torch.load(options.folder / CHECKPOINT, weights_only=True)
+    kept = torch.load(
+        options.folder / CHECKPOINT, map_location="cpu", weights_only=True
+    )
     export(
         kept["average"],
         NanoConfig(**kept["config"]),

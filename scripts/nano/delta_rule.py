@@ -16,9 +16,12 @@ class _UnitLowerInverse(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, matrices: Tensor) -> Tensor:
-        identity = torch.eye(matrices.shape[-1]).expand_as(matrices)
+        identity = torch.eye(matrices.shape[-1], device=matrices.device)
         inverse = torch.linalg.solve_triangular(
-            matrices, identity, upper=False, unitriangular=True
+            matrices,
+            identity.expand_as(matrices),
+            upper=False,
+            unitriangular=True,
         )
         ctx.save_for_backward(inverse)
         return inverse
@@ -87,14 +90,15 @@ def _within(
 ) -> tuple[Tensor, Tensor]:
     """Return what rows of one chunk read of each other, and A^-1 with beta folded in; both [S * H, N, C, C]."""
     chunk = q.shape[2]
-    future = torch.ones(chunk, chunk, dtype=torch.bool).triu_(1)
+    future = torch.ones(chunk, chunk, dtype=torch.bool, device=q.device).triu_(1)
     # Masked before exp: a future decay would be positive and could overflow.
     pairwise = (cumulative[..., :, None] - cumulative[..., None, :]).masked_fill(
         future, -math.inf
     )
     pairwise = pairwise.exp()
     alike = pairwise * (k @ k.mT) * strength[..., None]
-    inverse = _UnitLowerInverse.apply(alike.tril(-1) + torch.eye(chunk))
+    identity = torch.eye(chunk, device=q.device)
+    inverse = _UnitLowerInverse.apply(alike.tril(-1) + identity)
     return pairwise * (q @ k.mT), inverse * strength[..., None, :]
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from .batches import Batch, make_batch
 from .chats import Chats, Encoded
+from .computing import quickest_products
 from .network import Nano
 from .samples import Recipe, Sample, draw
 
@@ -78,10 +79,12 @@ def examine(
     """Return the share of right first answers by size of house and on the whole, and by kind how many of how many."""
     right_of: dict[str, list[bool]] = defaultdict(list)
     kinds: dict[str, list[bool]] = defaultdict(list)
+    device = network.lm_head.weight.device
     for exam in exams:
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            chosen = network.lm_head(network.hidden(exam.batch)).argmax(-1)
-        agreed = chosen == exam.batch.targets
+        batch = exam.batch.to(device)
+        with quickest_products(device):
+            chosen = network.lm_head(network.hidden(batch)).argmax(-1)
+        agreed = (chosen == batch.targets).cpu()
         for index, (first, last) in _answers(exam, agreed):
             right_of[f"things {exam.num_things}"].append(first)
             right_of["all"].append(first)

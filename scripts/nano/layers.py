@@ -147,7 +147,7 @@ class DeltaNet(nn.Module):
         rows_with_margins = torch.cat((none, mixed)).index_select(0, batch.sources)
         total = _Convolution.apply(rows_with_margins.float(), self.conv1d.weight[:, 0])
         active = _Collect.apply(functional.silu(total).to(mixed.dtype), batch.convolved)
-        empty = torch.zeros(
+        empty = gates.new_zeros(
             batch.prompts.num, config.delta_heads, config.key_dim, config.value_dim
         )
         parts = zip(batch.split(active), batch.split(gates), strict=True)
@@ -175,7 +175,7 @@ class DeltaNet(nn.Module):
             for part in rows.split((keys, keys, values), -1)
         )
         decay, beta = spread(gates, group).chunk(2, -1)
-        with torch.autocast("cpu", enabled=False):
+        with torch.autocast(rows.device.type, enabled=False):
             output, state = gated_delta_rule(
                 query.float(),
                 key.float(),

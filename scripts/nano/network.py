@@ -84,7 +84,7 @@ class Nano(nn.Module):
         config = self.config
         rows = self.model.embed_tokens(batch.ids)
         pairs = (
-            torch.arange(0, config.rotary_dim, 2, dtype=torch.float32)
+            torch.arange(0, config.rotary_dim, 2, device=rows.device)
             / config.rotary_dim
         )
         angles = batch.positions[:, None].float() * config.rope_theta**-pairs

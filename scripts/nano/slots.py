@@ -10,7 +10,7 @@ from typing import Any
 from .house import House
 from .sentences import Block
 from .templates import UnfitTemplateError, expand
-from .words import Words, odd_word, own_sentences
+from .words import Words, free_text, own_sentences
 
 _WILDCARDS = {
     "message": "messages",
@@ -56,9 +56,7 @@ class SlotValues:
         if list_name in ("day", "switch_domain"):
             return self._own_pair(list_name, wanted)
         if kind := _WILDCARDS.get(list_name):
-            text = self._random.choice(
-                self._words.all(kind) or [odd_word(self._random, self._words).lower()]
-            )
+            text = free_text(self._random, self._words, kind)
             return text, text
         found = self._block.lists.get(list_name)
         if list_name in _RANGES and (found is None or "range" in found):

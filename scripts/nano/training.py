@@ -19,6 +19,7 @@ from torch.nn import functional
 
 from .batches import IGNORED, Batch
 from .chats import Chats
+from .computing import choose_device, quickest_products
 from .config import NanoConfig
 from .curriculum import recipe_at
 from .exact import examine, make_exams
@@ -33,20 +34,14 @@ _OTHER_WEIGHT = 0.05
 _OTHER_SHARE = 0.2
 _AVERAGING = 0.998
 _LONGEST_GRADIENT = 1.0
-# Intel's AVX-512 multiplies bfloat16 half as fast as float32; its AMX, and AMD's AVX-512, do it faster.
-_CAPABILITIES = torch.cpu.get_capabilities()
-_IS_BFLOAT16_QUICKER = bool(
-    _CAPABILITIES.get("amx_bf16")
-    or (
-        _CAPABILITIES.get("avx512_bf16")
-        and "Intel" not in str(_CAPABILITIES["cpu_name"])
-    )
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How long and how fast to learn; `finish` steps before the end the rate begins to fall to nothing."""
+    """How long and how fast to learn; `finish` steps before the end the rate begins to fall to nothing.
+
+    Every `examine_every` steps there are exams in `exam_houses` houses of each of these sizes.
+    """
 
     seed: int = 1
     steps: int = 12_000
@@ -55,6 +50,8 @@ class Plan:
     matrix_lr: float = 0.02
     other_lr: float = 3e-3
     examine_every: int = 250
+    exam_sizes: tuple[int, ...] = (10, 20, 40)
+    exam_houses: int = 5
     keep_minutes: float = 4.0
 
     def rate(self, step: int, begun_at: int) -> float:
@@ -74,7 +71,8 @@ class Run:
         self.plan = plan
         self.begun_at = self.step = 0
         torch.manual_seed(plan.seed)
-        self.network = Nano(config)
+        self.device = choose_device()
+        self.network = Nano(config).to(self.device)
         is_new = not (folder / CHECKPOINT).exists()
         if is_new and model:
             self.begun_at = self.step = self._begin_with(model)
@@ -95,7 +93,12 @@ class Run:
 
     def train(self) -> None:
         """Learn up to the plan's last step; stopped, it goes on from its last checkpoint."""
-        exams = make_exams(self.chats, seed=1, sizes=(10, 20, 40), houses=5)
+        exams = make_exams(
+            self.chats,
+            seed=1,
+            sizes=self.plan.exam_sizes,
+            houses=self.plan.exam_houses,
+        )
         kept = start = time.monotonic()
         losses: list[float] = []
         while self.step < self.plan.steps:
@@ -123,7 +126,7 @@ class Run:
 
     def averaged(self) -> Nano:
         """Return the network with the running average of its weights."""
-        network = Nano(self.network.config)
+        network = Nano(self.network.config).to(self.device)
         network.load_state_dict(self.average)
         return network
 
@@ -134,7 +137,9 @@ class Run:
         other more slowly, which costs half as much again as drawing saves.
         """
         recipe = recipe_at(self.step)
-        return draw_batch(self.plan.seed, self.step, recipe, self.chats, _OTHER_WEIGHT)
+        seed = self.plan.seed
+        batch = draw_batch(seed, self.step, recipe, self.chats, _OTHER_WEIGHT)
+        return batch.to(self.device)
 
     def _learn(self, batch: Batch) -> float:
         factor = self.plan.rate(self.step, self.begun_at)
@@ -143,11 +148,11 @@ class Run:
                 group["lr"] = rate * factor
         chance = torch.rand(
             len(batch.targets), generator=torch.Generator().manual_seed(self.step)
-        )
+        ).to(self.device)
         is_own = batch.weights == 1.0
         kept = (batch.targets != IGNORED) & (is_own | (chance < _OTHER_SHARE))
         weights = torch.where(is_own, 1.0, batch.weights / _OTHER_SHARE)[kept]
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=_IS_BFLOAT16_QUICKER):
+        with quickest_products(self.device):
             logits = self.network.lm_head(self.network.hidden(batch)[kept])
         losses = functional.cross_entropy(
             logits.float(), batch.targets[kept], reduction="none"
@@ -204,7 +209,9 @@ class Run:
         fresh.replace(self.folder / CHECKPOINT)
 
     def _load(self) -> None:
-        kept = torch.load(self.folder / CHECKPOINT, weights_only=True)
+        kept = torch.load(
+            self.folder / CHECKPOINT, map_location=self.device, weights_only=True
+        )
         self.network.load_state_dict(kept["network"])
         self.average = kept["average"]
         for optimizer, state in zip(self.optimizers, kept["optimizers"], strict=True):

@@ -104,6 +104,33 @@ def own_sentences(language: str) -> Mapping[str, Any]:
     return _read("sentences", language)
 
 
+@cache
+def _known_words(language: str, *keys: str) -> tuple[str, ...]:
+    data = _read("words", language)
+    texts = [text for key in keys for text in data.get(key, ())]
+    return tuple(sorted({word.lower() for text in texts for word in text.split()}))
+
+
+def free_text(random: Random, words: Words, key: str) -> str:
+    """Choose a text that is anybody's own: of "messages", "items" or "timer_names".
+
+    Most are put together from words that mean nothing together, so that they are copied and not remembered. The evaluation
+    has only what is listed, and so says something.
+    """
+    listed = words.all(key)
+    if words.held_out or (listed and random.random() < 0.4):
+        return str(random.choice(listed or [odd_word(random, words).lower()]))
+    keys = ["areas", "odd", "persons", "qualifiers", "items", "timer_names"]
+    known = _known_words(words.language, *keys, *([key] if key not in keys else []))
+    most = 7 if key == "messages" else 2
+    return " ".join(
+        odd_word(random, words).lower()
+        if random.random() < 0.2
+        else random.choice(known)
+        for _ in range(random.randint(1, most))
+    )
+
+
 def odd_word(random: Random, words: Words) -> str:
     """Choose or make up a word that nobody expects in a name, so that names are copied and not remembered.
 
