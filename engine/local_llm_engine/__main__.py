@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, get_args
 from .builtin import NANO_PATH
 from .cache.report import read_records, report
 from .config import GIB, EngineConfig, KvCache, Weights
-from .errors import EngineError
+from .errors import EngineError, InvalidRequestError
 from .types import (
     ChatRequest,
     ContentDelta,
@@ -24,6 +24,7 @@ from .types import (
 )
 
 if TYPE_CHECKING:
+    from .models.memory import DeviceMemory
     from .models.plan import EnginePlan
     from .service import Engine
 
@@ -35,7 +36,7 @@ _LABELS = {
     "satellites_bytes": "cached for {satellites} satellites",
     "prompt_cache_bytes": "prompt cache at most",
     "device_bytes": "needed on the device",
-    "ram_bytes": "needed in RAM",
+    "ram_bytes": "in RAM with a full cache",
     "memory_total_bytes": "the device has",
     "memory_available_bytes": "unused of that now",
 }
@@ -135,7 +136,7 @@ def _add_formats(command: argparse.ArgumentParser) -> None:
         "--kv-cache",
         default="bf16",
         choices=get_args(KvCache.__value__),
-        help="the format of keys and values (int8: half the memory for every token)",
+        help="the format of keys and values (int8: half the memory for every token, a quarter where it is computed in float32)",
     )
 
 
@@ -151,8 +152,14 @@ def _plan(arguments: argparse.Namespace) -> str:
         prompt_cache_bytes=int(arguments.prompt_cache_gib * GIB),
     )
     plan = Engine.plan(arguments.model, config)
+    if plan.context_length < (arguments.context_length or 0):
+        raise InvalidRequestError(
+            f"--context-length {arguments.context_length} is more than {plan.model.name} was made for; "
+            f"right is {plan.model.context_length} at most"
+        )
     sizes = _sizes(plan, arguments.satellites)
-    if memory := Engine.memory(arguments.device):
+    memory = Engine.memory(arguments.device)
+    if memory:
         sizes["memory_total_bytes"] = memory.total_bytes
         sizes["memory_available_bytes"] = memory.available_bytes
     choices = {choice: need.nbytes for choice, need in plan.weights_by_choice.items()}
@@ -186,7 +193,23 @@ def _plan(arguments: argparse.Namespace) -> str:
     lines = (
         f"  {label:30} {size / 1024**2:12,.1f} MiB" for label, size in rows.items()
     )
-    return "\n".join([title.format(**_words(plan)), *lines])
+    verdict = [_verdict(plan, arguments.satellites, memory)] if memory else []
+    return "\n".join([title.format(**_words(plan)), *lines, *verdict])
+
+
+def _verdict(plan: EnginePlan, num_satellites: int, memory: DeviceMemory) -> str:
+    """Say whether weights, slots and what keeps the satellites warm find room on the device."""
+    needed = plan.device_bytes
+    if plan.device == "cpu":
+        needed += plan.satellites_bytes(num_satellites)
+    needs = f"It needs {needed / 1024**2:,.1f} MiB with {num_satellites} satellites"
+    if needed <= memory.available_bytes:
+        return f"{needs}: it fits."
+    if needed <= memory.total_bytes:
+        return (
+            f"{needs}: it fits where other programs leave it so much; they do not now."
+        )
+    return f"{needs}: it does not fit. Fewer bits, a shorter context or a smaller model would."
 
 
 def _words(plan: EnginePlan) -> dict[str, str | int]:

@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+import signal
 import sys
 
 from demo_house.arguments import folder
@@ -32,4 +33,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    # Interrupted, it ends quietly: the next one makes anew what is half there.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(main())

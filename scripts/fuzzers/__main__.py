@@ -3,6 +3,7 @@
 import argparse
 import os
 from pathlib import Path
+import signal
 import subprocess
 import sys
 import tempfile
@@ -79,5 +80,12 @@ def _line(tally: Tally) -> str:
     return f"{tally.tries} files in {tally.seconds / 60:.1f} minutes: {counts}"
 
 
+def _end(number: int, _: object) -> None:
+    """End as a shell expects of what a signal ends, after all that is to be cleaned up."""
+    raise SystemExit(128 + number)
+
+
 if __name__ == "__main__":
+    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, _end)
     raise SystemExit(main())

@@ -79,6 +79,10 @@ def _run_some(
             done += 1
             # The child waits: the damaged model must still be there.
             os.kill(process, signal.SIGUSR1)
+    except BaseException:
+        os.kill(process, signal.SIGKILL)
+        _end(process)
+        raise
     finally:
         os.close(reading)
     ended = _end(process)
@@ -153,6 +157,9 @@ def _fields_of(process: int) -> list[str]:
 def _be_child(trial_of: Callable[[int], Trial], first: int, writing: int) -> None:
     """Run tries one after the other, and tell what came of each."""
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    # A terminal interrupts both; the parent ends its child.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()  # fmt: skip
     limit = mapped + _MAX_ADDRESS_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

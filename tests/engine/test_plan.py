@@ -79,7 +79,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
 
 def test_plan_as_a_table(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("plan", str(NANO_PATH), "--context-length", "4096") == 0
-    title, *rows = capsys.readouterr().out.splitlines()
+    title, *rows, verdict = capsys.readouterr().out.splitlines()
     assert (
         title
         == "nano (qwen3_5_text) on cpu in float32, weights bf16, KV bf16, 4096 tokens of context"
@@ -89,6 +89,39 @@ def test_plan_as_a_table(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert float(sizes["weights with --weights int4"]) < 4
     assert any("cached for 3 satellites" in row for row in rows)
     assert len({len(row) for row in rows}) == 1
+    assert verdict.startswith("It needs ")
+    assert verdict.endswith(" MiB with 3 satellites: it fits.")
+
+
+@pytest.mark.parametrize(
+    ("total", "available", "told"),
+    [
+        (1 << 30, 1 << 30, "it fits."),
+        (1 << 30, 1 << 20, "they do not now."),
+        (1 << 20, 1 << 20, "it does not fit."),
+    ],
+)
+def test_plan_says_whether_it_fits(
+    run: Run,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    total: int,
+    available: int,
+    told: str,
+) -> None:
+    memory = DeviceMemory(total, available)
+    monkeypatch.setattr(service, "device_memory", lambda device: memory)
+    assert run("plan") == 0
+    assert told in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_plan_refuses_a_context_that_the_model_has_not(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("plan", "--context-length", "900000") == 1
+    assert capsys.readouterr().err == (
+        "error: --context-length 900000 is more than nano was made for; right is 32768 at most\n"
+    )
 
 
 def test_plan_as_json(run: Run, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,8 +4,10 @@ Hours of it are for scripts/fuzz.
 """
 
 from collections import Counter
+import os
 from pathlib import Path
 from random import Random
+import signal
 import subprocess
 import sys
 
@@ -138,3 +140,32 @@ def test_what_ends_or_fills_the_process_is_found(tmp_path: Path) -> None:
     assert "SIGKILL" in found["own-1-2"]
     assert "MemoryError" in found["own-1-3"]
     assert "bytes" in found["own-1-4"]
+
+
+def test_a_fuzzer_that_is_ended_leaves_nothing(tmp_path: Path) -> None:
+    """Neither its folder, which lies in memory, nor the process that tries."""
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        _end_a_fuzzer(tmp_path, ending)
+
+
+def _end_a_fuzzer(tmp_path: Path, ending: signal.Signals) -> None:
+    folders = set(Path("/dev/shm").glob("fuzz-*"))
+    fuzzer = subprocess.Popen(
+        [sys.executable, "-P", "-m", "fuzzers", "template", "--minutes", "9"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": f"{ROOT}/scripts:{ROOT}/engine:{ROOT}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert fuzzer.stdout is not None
+    assert fuzzer.stdout.readline().startswith("template, seed ")
+    # The first tries are done.
+    assert " files in " in fuzzer.stdout.readline()
+    os.killpg(fuzzer.pid, ending)
+    assert fuzzer.communicate(timeout=60) == ("", "")
+    assert fuzzer.returncode == 128 + ending
+    assert set(Path("/dev/shm").glob("fuzz-*")) <= folders
+    with pytest.raises(ProcessLookupError):
+        os.killpg(fuzzer.pid, 0)
