@@ -49,7 +49,7 @@ def read_records(file: Path) -> list[dict[str, Any]]:
             if number == len(lines):
                 break
             raise InvalidRequestError(
-                f"{file}, line {number} is no call record: {error!r}"
+                f"{file}, line {number} is no call record; right is JSON with usage and outcome, as an engine writes it"
             ) from error
         records.append(record)
     return records
