@@ -24,10 +24,10 @@ from .words import Words, odd_word, own_sentences
 
 # What a turn is about, for the evaluation, and how often
 KINDS = {
-    "single": 57,
+    "single": 60,
     "several": 9,
     "follow_up": 11,
-    "unknown": 8,
+    "unknown": 5,
     "cannot": 4,
     "small_talk": 4,
     "which_area": 3,
