@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 import json
+import logging
 from pathlib import Path
 from random import Random
 import tempfile
@@ -32,6 +33,7 @@ WRONG_LIMIT = 0.01
 
 def bench(options: argparse.Namespace) -> int:
     """Ask everything, print, and return 0 where what is promised of English holds."""
+    _warn_of_our_own()
     model = (options.model or NANO_PATH).resolve()
     found = asyncio.run(_ask_all(model, options))
     figures = {name: _figures(judgements) for name, judgements in found.items()}
@@ -67,6 +69,13 @@ def bench(options: argparse.Namespace) -> int:
             json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
         )
     return 0 if is_kept else 1
+
+
+def _warn_of_our_own() -> None:
+    """Print warnings of engine and integration; those of Home Assistant are of what this home has no need of."""
+    logging.getLogger().addHandler(logging.NullHandler())
+    for name in ("local_llm_engine", "custom_components.local_llm"):
+        logging.getLogger(name).addHandler(logging.StreamHandler())
 
 
 async def _ask_all(
