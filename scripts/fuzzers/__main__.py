@@ -11,7 +11,7 @@ import time
 
 from .readers import READERS
 from .trial import Trial
-from .watch import Tally, watch
+from .watch import ENDINGS, Tally, watch
 
 _REPORT_SECONDS = 60.0
 # Where writing costs nothing.
@@ -86,6 +86,6 @@ def _end(number: int, _: object) -> None:
 
 
 if __name__ == "__main__":
-    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for ending in ENDINGS:
         signal.signal(ending, _end)
     raise SystemExit(main())

@@ -27,6 +27,8 @@ _KILL_SECONDS = 15.0
 _MAX_ADDRESS_BYTES = 1 << 30
 _TRIES_A_PROCESS = 50
 _POLL_SECONDS = 1.0
+# What asks a process to end
+ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # So often in a row it may be found waiting for something that does not come.
 _MAX_IDLE_POLLS = 30
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -63,13 +65,16 @@ def _run_some(
 ) -> int:
     """Run tries in one process; return the number of the next."""
     reading, writing = os.pipe()
+    # What a handler raises in the middle of a fork is lost.
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
     process = os.fork()
     if not process:
         os.close(reading)
         _be_child(trial_of, first, writing)
-    os.close(writing)
     done = first
     try:
+        os.close(writing)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
         for event in _events(process, reading):
             tally.tries += 1
             kind = event["kind"]
@@ -156,10 +161,12 @@ def _fields_of(process: int) -> list[str]:
 
 def _be_child(trial_of: Callable[[int], Trial], first: int, writing: int) -> None:
     """Run tries one after the other, and tell what came of each."""
+    parent = os.getppid()
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
-    # A terminal interrupts both; the parent ends its child.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # The parent ends its child, whoever else is told to end.
+    for ending in ENDINGS:
+        signal.signal(ending, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()  # fmt: skip
     limit = mapped + _MAX_ADDRESS_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -171,7 +178,9 @@ def _be_child(trial_of: Callable[[int], Trial], first: int, writing: int) -> Non
         for number in range(first, first + _TRIES_A_PROCESS):
             event = _tried(trial_of(number))
             os.write(writing, json.dumps(event).encode() + b"\n")
-            signal.sigwait([signal.SIGUSR1])
+            while signal.sigtimedwait([signal.SIGUSR1], _POLL_SECONDS) is None:
+                if os.getppid() != parent:
+                    return
     finally:
         # What the parent has to clean up is the parent's.
         os._exit(0)
